@@ -1,5 +1,6 @@
 """What `sheet.toml` of a paper's package says: axes, values, and what is made of them."""
 
+import math
 import re
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from anabranch.papers.intervals import Interval
 from anabranch.papers.runs import Runs
 from anabranch.papers.sheet import VALUES, Sheet, together
 from anabranch.papers.tables import listed, of_published, of_records
+from anabranch.papers.texts import fill
 from anabranch.papers.verdicts import PublishedNumber
 
 PAPERS = sorted(file.parent.name for file in Path(papers.__file__).parent.glob("*/sheet.toml"))
@@ -240,6 +242,21 @@ def test_the_page_counts_runs(sheet: Sheet, runs: Runs) -> None:
     assert said["one"] == "One run"
     both = together({"a": runs, "b": runs}, "profile")
     assert both.where(profile="b").frame.height == runs.frame.height
+
+
+def test_a_text_shows_means_and_what_they_belong_to() -> None:
+    mean = Interval(2.345, 0.5, 3)
+    link = PublishedNumber("t", {"queue": "codel"}, 2.0, mean.mean, 0.5, "open", "ms")
+    said = {
+        "mean": mean,
+        "link": link,
+        "by": {"a": mean},
+        "share": 0.25,
+        "none": Interval(math.nan, math.nan, 0),
+    }
+    assert fill("{mean:±1} {mean:2} {mean:±1+} {mean:1+}", said) == "2.3 ± 0.5 2.35 +2.3 ± 0.5 +2.3"
+    assert fill("{mean:0/4}|{none:1}", said) == "   2|–"
+    assert fill("{by[a]:1} {link.published:.1f} {share:.0%}", said) == "2.3 2.0 25%"
 
 
 @pytest.mark.parametrize("paper", PAPERS)

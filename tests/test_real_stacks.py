@@ -17,6 +17,7 @@ from anabranch.papers.intervals import Interval
 from anabranch.papers.mptcp_aqm.real import window_means
 from anabranch.papers.real import (
     REAL,
+    SCTP_ALIKE,
     LeftOut,
     Number,
     RealStack,
@@ -26,7 +27,6 @@ from anabranch.papers.real import (
 from anabranch.papers.sctp_handover.real import DEATH_S, failover_times, shortened
 from anabranch.papers.tcp_wimax.factors import Runs
 from anabranch.papers.tcp_wimax.real import AS_PAPER
-from anabranch.papers.voip_sctp.real import ALIKE
 from anabranch.studies.workers import Threads
 
 
@@ -250,7 +250,7 @@ def test_plain_sctp_stands_beside_the_one_that_is_like_it(
     sctp: Literal["kernel", "usrsctp"], tmp_path: Path
 ) -> None:
     found = sctp_handover.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
-    alike = sctp_handover.real.ALIKE[sctp]
+    alike = SCTP_ALIKE[sctp]
     assert [one.published for one in found.numbers] == [7.4, 3.7, 3.7, 7.5, 4, 4, 2.7, 63]
     # A larger MTU moves the first window by a little. Beside TCP (experiment 2) each phase begins
     # where the one before ended, and a single run of it may differ by a third: the whole
@@ -305,7 +305,7 @@ def test_calls_have_the_cells_that_a_stack_can_do(
     sctp: Literal["kernel", "usrsctp"], tmp_path: Path
 ) -> None:
     found = voip_sctp.PAPER.on_stack("smoke", 2, tmp_path, stack(sctp=sctp))
-    alike = ALIKE[sctp]
+    alike = SCTP_ALIKE[sctp]
     limits = [1, 2, 5] if sctp == "kernel" else [0, 1, 2, 5]
     assert [(one.key["RTO.Max, s"], one.key["PMR"]) for one in found.numbers] == [
         (rto_max, pmr) for rto_max in (10.0, 0.1) for pmr in limits

@@ -24,7 +24,6 @@ from anabranch.papers.tcp_wimax import (
     figures,
     link,
     outcome,
-    published,
     story,
     studies,
     traced,
@@ -41,8 +40,7 @@ from anabranch.papers.tcp_wimax.factors import (
     Runs,
 )
 from anabranch.papers.tcp_wimax.outcome import Speed, TcpWimaxOutcome
-from anabranch.papers.tcp_wimax.samples import pair_shares, station_rows
-from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
+from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS, pair_shares, station_rows
 from anabranch.papers.verdicts import Claim
 from papers_checks import QUICK, check_page, schema
 
@@ -231,7 +229,7 @@ def test_one_replication_decides_nothing() -> None:
     ],
 )
 def test_more_than_a_bound_is_no_deviation(bound: str, measured: float, verdict: str) -> None:
-    assert published.verdict_of(bound, 10.0, measured, 0.1) == verdict
+    assert outcome.verdict_of(bound, 10.0, measured, 0.1) == verdict
 
 
 def test_the_recommendation_is_the_calmest_of_the_best() -> None:

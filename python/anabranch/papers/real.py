@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,12 @@ from .verdicts import WORDS, Finding, Verdict, by_claim, plain
 
 REAL = "real_stack"
 """What claims are judged under that are about a real stack's runs."""
+
+
+SCTP_PROFILES = {"usrsctp": "freebsd_10", "kernel": "linux"}
+"""The simulated SCTP that is like each stack's."""
+SCTP_ALIKE = {"usrsctp": "simulated, FreeBSD 10", "kernel": "simulated, Linux"}
+"""What its column is called."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,14 @@ class Bench:
         rows = compute_all(
             able, self.out, self.jobs, f"{self.runs} on {self.stack.title}", self._place
         )
+        return rows, left_out
+
+    def everywhere(
+        self, works: Mapping[str, Sequence[Work]]
+    ) -> tuple[dict[str, dict[str, pl.DataFrame]], list[LeftOut]]:
+        """The rows of studies by where they run, REAL among it, and what the stack cannot do."""
+        own, left_out = self.real(works[REAL])
+        rows = {name: own if name == REAL else self.simulated(each) for name, each in works.items()}
         return rows, left_out
 
     def traces(self, work: Work, table: str, *, is_real: bool) -> pl.LazyFrame:
@@ -155,6 +169,27 @@ def number(
         deviation_percent(runs[REAL], alike, value),
         digits,
         None if verdict is None else verdict(mean),
+    )
+
+
+def numbers(
+    table: str,
+    value: str,
+    runs: Mapping[str, Runs],
+    cells: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    digits: int = 2,
+) -> Iterator[Number]:
+    """A number for each of these cells, with its key, that the real stack has run."""
+    for key, where in cells:
+        own = {name: one.where(**where) for name, one in runs.items()}
+        if not own[REAL].frame.is_empty():
+            yield number(table, key, value, own, digits=digits)
+
+
+def farthest(numbers: Sequence[Number]) -> Number:
+    """The number that deviates most from the simulated one beside it."""
+    return max(
+        numbers, key=lambda one: abs(one.deviation_percent.mean) if one.deviation_percent.n else 0.0
     )
 
 

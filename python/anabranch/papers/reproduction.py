@@ -260,8 +260,8 @@ def packaged(
 ) -> Paper[AnyOutcome, Effort]:
     """The paper of a package whose modules have the usual names.
 
-    These are `story` (headline, sentences), `tables` (of, sections), `figures` (of), `page`
-    (context) and `real` (real), whose functions the fields of `Paper` describe.
+    These are `story` (headline, sentences), `tables` (of, context, sections), `figures` (of) and
+    `real` (real), whose functions the fields of `Paper` describe.
     """
 
     def function(module: str, name: str) -> Any:
@@ -277,7 +277,7 @@ def packaged(
         sentences=function("story", "sentences"),
         tables=function("tables", "of"),
         figures=function("figures", "of"),
-        context=function("page", "context"),
+        context=function("tables", "context"),
         sections=function("tables", "sections"),
         real=function("real", "real"),
     )

@@ -14,7 +14,7 @@ The claims of a paper's package may have parts that are functions beside rows: `
 
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from string import Formatter
@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .intervals import Interval, interval
 from .runs import Runs, Setting
+from .texts import fill
 from .verdicts import SHARE_TOLERANCE, Claim, Part, above, below, between, verdict, within
 
 Cells = dict[str, Setting | list[Setting]]
@@ -123,10 +124,13 @@ class ClaimRows(_Model):
 
 
 class Judged(_Model):
-    """A part of a claim that no row can say: a function of the paper's package judges it."""
+    """Parts of a claim that no row can say: a function of the paper's package judges them."""
 
     by: str
-    """The name of the function, which may give several parts."""
+    """The name of the function."""
+    text: str | list[str]
+    """What each part says (`texts.py`), a list where they differ; the function gives what stands in
+    the braces."""
     study: str = "main"
     """The study that it reads, whose number of replications counts for the claim."""
 
@@ -168,10 +172,12 @@ class Evidence(ABC):
 
 
 Material = TypeVar("Material", bound=Evidence)
+Judgement = tuple[bool | None, Mapping[str, object]]
+"""Whether a part holds, and what its text shows."""
 
 
 def load(
-    text: str, functions: Mapping[str, Callable[[Material], list[Part]]]
+    text: str, functions: Iterable[Callable[[Material], Iterable[Judgement]]]
 ) -> list[Claim[Material]]:
     """The claims of a `claims.toml`, in its order.
 
@@ -180,17 +186,21 @@ def load(
     text
         The file's content.
     functions
-        What judges the parts that are no rows, by name.
+        What judges the parts that are no rows.
     """
+    by_name = {function.__name__: function for function in functions}
     file = ClaimFile.model_validate(tomllib.loads(text))
     named = {part.by for claim in file.claims for part in claim.parts if isinstance(part, Judged)}
-    assert named == set(functions), "the file names each function, and no other"
+    assert named == set(by_name), "the file names each function, and no other"
 
     def parts(claim: PackageClaim, material: Material) -> list[Part]:
         judged = []
         for each in claim.parts:
             if isinstance(each, Judged):
-                judged += functions[each.by](material)
+                found = list(by_name[each.by](material))
+                texts = each.text if isinstance(each.text, list) else [each.text] * len(found)
+                filled = zip(texts, found, strict=True)
+                judged += [Part(fill(one, said), holds) for one, (holds, said) in filled]
                 continue
             whole = each.model_copy(update={"where": {**file.where, **each.where}})
             runs = material.studies[each.study]
@@ -201,7 +211,9 @@ def load(
         return min(material.replications(part.study) for part in claim.parts)
 
     return [
-        Claim(claim.id, claim.text, partial(parts, claim), partial(replications, claim))
+        Claim(
+            claim.id, claim.text, partial(parts, claim), partial(replications, claim), claim.short
+        )
         for claim in file.claims
     ]
 

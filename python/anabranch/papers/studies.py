@@ -1,5 +1,6 @@
 """A paper's studies: scenarios with the runs wanted of them, and the folders that keep the rows."""
 
+import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]
 Settings = dict[str, Any]
 """Values of TOML by dotted path."""
+Computed = TypeVar("Computed")
 AnyReading = TypeVar("AnyReading", bound="Reading")
 Effort = TypeVar("Effort")
 """A paper's dataclass that says how often each of its kinds of cell runs."""
@@ -69,6 +71,14 @@ def simulated(jobs: int) -> Place:
 def file_text(package: str, name: str) -> str:
     """A file of a paper's package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def published(
+    package: str, name: str = "published.csv", **kinds: type[pl.DataType]
+) -> pl.DataFrame:
+    """The numbers that a paper gives, from a file of its package; the kinds of some columns."""
+    content = files(package).joinpath(name).read_bytes()
+    return pl.read_csv(content, comment_prefix="#", schema_overrides=kinds)
 
 
 def efforts(package: str, kind: type[Effort], name: str = "efforts.toml") -> dict[str, Effort]:
@@ -236,6 +246,12 @@ def compute(work: Work, out: Path, place: Place, advance: Callable[[int], None])
 def folder_of(work: Work, out: Path, place: Place) -> Path:
     """The folder with the runs of a study that were computed at this place."""
     return out / "studies" / f"{work.name}{place.suffix}"
+
+
+def timed(computed: Callable[[], Computed]) -> tuple[Computed, float]:
+    """What is computed, and how many seconds of processor time that took."""
+    started = time.process_time()
+    return computed(), time.process_time() - started
 
 
 def find_cell(loaded: Scenario, key: Mapping[str, float | str]) -> int:

@@ -1,63 +1,23 @@
 """Tables that papers have alike: those of `sheet.toml`, claims, published numbers."""
 
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from anabranch.figures.table import Cell, Table, known
+from anabranch.figures.table import Cell, Table
 
 from .intervals import Interval
 from .runs import Runs
 from .sheet import Place, Sheet
 from .sheet import Table as Described
+from .texts import Means, fill
 from .verdicts import WORDS, Finding, PublishedNumber, Verdict, by_claim
 
 FEW = 3
 """Up to so many profiles have a column each."""
 _SHOWN: tuple[Verdict, ...] = ("reproduced", "partly", "open")
 """Verdicts that have a column each where there are more profiles."""
-
-
-class _Number:
-    """A number in a text: `{VALUE:2}` is a mean with two digits, `{VALUE:±2}` has its interval.
-
-    `{VALUE:0/4}` takes four places, `{VALUE:±2+}` and `{VALUE:2+}` have their sign.
-    """
-
-    def __init__(self, value: Interval | float) -> None:
-        self.value = value if isinstance(value, Interval) else Interval(value, math.nan, 1)
-
-    def __format__(self, spec: str) -> str:
-        match = re.fullmatch(r"(±?)(\d)(?:/(\d+))?(\+?)", spec)
-        assert match, spec
-        digits, signed = int(match[2]), bool(match[4])
-        mean = self.value.mean
-        shown = (
-            self.value.text(digits, signed=signed)
-            if match[1]
-            else f"{mean:+.{digits}f}"
-            if signed
-            else known(mean, digits)
-        )
-        return shown.rjust(int(match[3] or 0))
-
-
-class _Means(Mapping[str, _Number]):
-    """The means of some runs, by value."""
-
-    def __init__(self, runs: Runs) -> None:
-        self.runs = runs
-
-    def __getitem__(self, value: str) -> _Number:
-        return _Number(self.runs.mean(value))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.runs.frame.columns)
-
-    def __len__(self) -> int:
-        return len(self.runs.frame.columns)
 
 
 def listed(sheet: Sheet, name: str, studies: Mapping[str, Runs], **changed: Any) -> Table:
@@ -82,7 +42,7 @@ def listed(sheet: Sheet, name: str, studies: Mapping[str, Runs], **changed: Any)
             own if place is None else own.where(**{sheet.column(row.across): place.value})
             for place in across
         ]
-        shown = [[text.format_map(_Means(part)) for text, _ in texts] for part in parts]
+        shown = [[fill(text, Means(part)) for text, _ in texts] for part in parts]
         keys = (sheet.title(axis, cells[sheet.column(axis)]) for axis in row.keys)
         made.append([*keys, *_ordered(row, shown)])
     heads = [[_head(row, head, place) for _, head in texts] for place in across]
@@ -125,10 +85,10 @@ def of_records(
     rows = []
     for record in records:
         said = {
-            key: value if isinstance(value, str) else _Number(value)
+            key: Interval(value, math.nan, 1) if isinstance(value, int | float) else value
             for key, value in record.items()
         }
-        rows.append([text.format_map(said) for text in row.columns])
+        rows.append([fill(text, said) for text in row.columns])
     return Table(row.title, list(row.columns.values()), rows, keys=row.keys, lead=row.lead)
 
 

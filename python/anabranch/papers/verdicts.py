@@ -97,6 +97,8 @@ class Claim(Generic[Material]):
     parts: Callable[[Material], list[Part]]
     replications: Callable[[Material], int]
     """The fewest behind any of its parts."""
+    short: str = ""
+    """A few words, for a figure."""
 
     def judge(self, material: Material, profile: str) -> Finding:
         """The finding on a material, which is that of one profile."""

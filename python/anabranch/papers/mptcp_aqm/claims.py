@@ -3,25 +3,19 @@
 What is compared is compared within each replication.
 """
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval
+from anabranch.papers.rows import Judgement
 from anabranch.papers.studies import file_text
-from anabranch.papers.verdicts import Claim, Part, above, between
+from anabranch.papers.verdicts import Claim, above, between
 
 from .factors import DELAYS, LIA, PAPERS_QUEUES, Runs
 
 ABOUT = 0.5
 """A difference in per cent is about what the paper gives within this share of it."""
-
-SHORT = {
-    claim["id"]: claim["short"]
-    for claim in tomllib.loads(file_text(__package__, "claims.toml"))["claims"]
-}
-"""The claims in a few words, for a figure."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +54,10 @@ def percent_off(first: Runs, second: Runs, value: str) -> Interval:
     return Interval(100 * (off.mean - 1), 100 * off.half_width, off.n)
 
 
-def couplings_alike(material: Material) -> list[Part]:
+def couplings_alike(material: Material) -> Iterator[Judgement]:
     """Claim 8: the largest difference of any queue and delay."""
-    parts = []
-    for coupling, name, paper in (
-        ("rtt_compensator", "RTT_Compensator", 5.0),
-        ("per_path", "Uncoupled", 8.0),
-    ):
+    others = ("rtt_compensator", "RTT_Compensator", 5.0), ("per_path", "Uncoupled", 8.0)
+    for coupling, name, paper in others:
         differences = [
             percent_off(
                 material.cell(queue, delay, coupling), material.cell(queue, delay), "goodput_share"
@@ -75,17 +66,11 @@ def couplings_alike(material: Material) -> list[Part]:
             for delay in DELAYS
         ]
         largest = max(differences, key=lambda one: abs(one.mean))
-        parts.append(
-            Part(
-                f"{name}'s goodput with DropTail and CoDel differs by up to"
-                f" {largest.text(1, signed=True)} %",
-                _about(Interval(abs(largest.mean), largest.half_width, largest.n), paper),
-            )
-        )
-    return parts
+        size = Interval(abs(largest.mean), largest.half_width, largest.n)
+        yield _about(size, paper), {"name": name, "largest": largest}
 
 
-def gain_falls_with_the_delay(material: Material) -> list[Part]:
+def gain_falls_with_the_delay(material: Material) -> Iterator[Judgement]:
     """Claim 9: the difference of two ratios."""
     gains = [
         rows.ratios(
@@ -93,14 +78,12 @@ def gain_falls_with_the_delay(material: Material) -> list[Part]:
         )
         for delay in DELAYS
     ]
-    _, middle, last = (interval(gain.values()) for gain in gains)
-    text = f"{middle.text()} times at 10 ms, {last.text()} at 100 ms"
-    return [Part(text, above(difference(gains[0], gains[-1])))]
+    shown = [interval(gain.values()) for gain in gains]
+    yield above(difference(gains[0], gains[-1])), {"gains": shown}
 
 
-def uncoupled_waits(material: Material) -> list[Part]:
+def uncoupled_waits(material: Material) -> Iterator[Judgement]:
     """Claim 13: the largest difference of any delay."""
-    parts = []
     for value, name in (("queue_packets", "queue"), ("sojourn_ms", "sojourn")):
         waits = {
             delay: percent_off(
@@ -111,23 +94,15 @@ def uncoupled_waits(material: Material) -> list[Part]:
             for delay in DELAYS
         }
         delay, largest = max(waits.items(), key=lambda item: item[1].mean)
-        parts.append(
-            Part(
-                f"mean {name} up to {largest.text(0, signed=True)} % (at {delay} ms)",
-                _about(largest, 50.0),
-            )
-        )
-    return parts
+        yield _about(largest, 50.0), {"name": name, "largest": largest, "delay": delay}
 
 
 CLAIMS: list[Claim[Material]] = rows.load(
     file_text(__package__, "claims.toml"),
-    {
-        "couplings_alike": couplings_alike,
-        "gain_falls_with_the_delay": gain_falls_with_the_delay,
-        "uncoupled_waits": uncoupled_waits,
-    },
+    (couplings_alike, gain_falls_with_the_delay, uncoupled_waits),
 )
+SHORT = {claim.id: claim.short for claim in CLAIMS}
+"""The claims in a few words, for a figure."""
 
 
 def _about(value: Interval, paper: float) -> bool | None:

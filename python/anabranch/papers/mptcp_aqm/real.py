@@ -6,17 +6,19 @@ Multipath TCP of Linux 6.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import polars as pl
 
 from anabranch.papers.intervals import Interval
-from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, numbers
 from anabranch.papers.studies import Settings, Work, efforts
 from anabranch.papers.verdicts import Finding
 
 from . import outcome, published
 from .claims import CLAIMS, Material
 from .factors import COLUMNS, DELAYS, LIA, PAPERS_QUEUES, PATHS, QUEUE_NAMES, SHEET, Runs
+from .story import said
 from .studies import TRANSPORT, cases, profile, scenario, tidy
 from .tables import number_title
 
@@ -50,12 +52,10 @@ SHOWN = (
 
 @dataclass(frozen=True)
 class RealEffort:
-    """How much is run."""
+    """Replications of each queue and delay, and the size of a transfer."""
 
     cells: int
-    """Replications of each queue and delay."""
     bytes: str
-    """The size of a transfer."""
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
@@ -108,24 +108,19 @@ def _work(name: str, transport: Settings, effort: RealEffort) -> Work:
 def real(mode: str, bench: Bench) -> RealStack:
     """Runs the paper's queues and delays with a kernel's Multipath TCP, and simulates them."""
     wanted = works(EFFORTS[mode])
-    own, left_out = bench.real([wanted[REAL]])
-    rows = bench.simulated([wanted[MODEL], wanted[ALIKE]])
-    by_place = {
-        MODEL: _runs(rows["real-model"], MODEL),
-        ALIKE: _runs(_traced(bench, wanted[ALIKE], rows["real-linux-6"]), ALIKE),
-        REAL: _runs(_traced(bench, wanted[REAL], own["real"], is_real=True), REAL),
-    }
+    rows, left_out = bench.everywhere({place: [work] for place, work in wanted.items()})
+    by_place = {}
+    for place, work in wanted.items():
+        own = rows[place][work.name]
+        if place != MODEL:
+            # Windows and round-trip times from the trace where scalars have others.
+            means = window_means(bench.traces(work, "paths", is_real=place == REAL))
+            own = own.join(means, on=_RUN, how="left")
+        by_place[place] = _runs(own, place)
     return RealStack(
         title=bench.stack.title,
-        total_runs=own["real"].height,
-        sentences=[
-            "Linux couples no windows: its subflows are two Renos, which stand in LIA's place. Its"
-            " receive buffer is the paper's 64 kB, and losses, jitter and the neighbour's"
-            " datagrams are those of the simulated run of the same replication.",
-            "Windows and round-trip times of Linux, real and simulated, are means over time of"
-            " cwnd and of the smoothed round-trip time.",
-            *_one_path(by_place),
-        ],
+        total_runs=by_place[REAL].frame.height,
+        sentences=[said("real"), said("windows"), *_one_path(by_place)],
         numbers=[*_published(by_place), *_values(by_place)],
         claims=[] if left_out else _claims(by_place),
         profiles=PROFILES,
@@ -139,19 +134,14 @@ def real(mode: str, bench: Bench) -> RealStack:
 
 def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
     """Says in which queues runs never sent on path B; they count for none of its values."""
-    said = []
+    listed = []
     for kind in PAPERS_QUEUES:
-        alone = {
-            name: int(runs.where(queue=kind).frame["rtt_b_ms"].is_nan().sum())
-            for name, runs in by_place.items()
-        }
-        total = by_place[REAL].where(queue=kind).frame.height
-        if alone[REAL]:
-            said.append(
-                f"With {QUEUE_NAMES[kind]} {alone[REAL]} of {total} of the real stack's runs and"
-                f" {alone[ALIKE]} of the simulated Linux 6's never sent on path B."
-            )
-    return said
+        frames = {name: runs.where(queue=kind).frame for name, runs in by_place.items()}
+        real, alike = (int(frames[name]["rtt_b_ms"].is_nan().sum()) for name in (REAL, ALIKE))
+        if real:
+            words = {"queue": QUEUE_NAMES[kind], "total": frames[REAL].height}
+            listed.append(said("one_path", real=real, alike=alike, **words))
+    return listed
 
 
 def _runs(rows: pl.DataFrame, name: str) -> Runs:
@@ -160,12 +150,6 @@ def _runs(rows: pl.DataFrame, name: str) -> Runs:
     complete = rows.with_columns(**missing)
     tidied = tidy(complete, profile().settings)
     return Runs(tidied.with_columns(coupling=pl.lit(LIA)), name)
-
-
-def _traced(bench: Bench, work: Work, rows: pl.DataFrame, *, is_real: bool = False) -> pl.DataFrame:
-    """With windows and round-trip times from the trace `paths` where scalars have others."""
-    means = window_means(bench.traces(work, "paths", is_real=is_real))
-    return rows.join(means, on=_RUN, how="left")
 
 
 _RUN = ["cell", "replication"]
@@ -205,39 +189,25 @@ def window_means(paths: pl.LazyFrame) -> pl.DataFrame:
 
 def _published(by_place: Mapping[str, Runs]) -> list[Number]:
     """The numbers of the text."""
-    numbers = []
-    for index, said in enumerate(published.numbers()):
-        beside = {name: outcome.measured(runs, said) for name, runs in by_place.items()}
-        real_one = beside.pop(REAL)
-        base = beside[ALIKE]
-        off = Interval(100 * (real_one.mean / base.mean - 1), float("nan"), real_one.n)
+    listed = []
+    for index, one in enumerate(published.numbers()):
+        beside = {name: outcome.measured(runs, one) for name, runs in by_place.items()}
+        own = beside.pop(REAL)
+        off = Interval(100 * (own.mean / beside[ALIKE].mean - 1), float("nan"), own.n)
         key: dict[str, float | int | str] = {"": number_title(index)}
-        verdict = said.judge(real_one)
-        numbers.append(
-            Number("Numbers of the text", key, said.value, beside, real_one, off, 2, verdict)
-        )
-    return numbers
+        verdict = one.judge(own)
+        listed.append(Number("Numbers of the text", key, one.value, beside, own, off, 2, verdict))
+    return listed
 
 
 def _values(by_place: Mapping[str, Runs]) -> list[Number]:
     """What each queue did at each delay."""
-    return [
-        number(
-            column.head,
-            {"queue": QUEUE_NAMES[kind], "A ms": delay_ms},
-            value,
-            cells,
-            digits=column.digits,
-        )
-        for value in SHOWN
-        for column in [SHEET.values[value]]
-        for kind in PAPERS_QUEUES
-        for delay_ms in DELAYS
-        for cells in [
-            {name: runs.where(queue=kind, delay_ms=delay_ms) for name, runs in by_place.items()}
-        ]
-        if not cells[REAL].frame.is_empty()
-    ]
+    listed: list[Number] = []
+    for value, queue, delay in product(SHOWN, PAPERS_QUEUES, DELAYS):
+        column, where = SHEET.values[value], {"queue": queue, "delay_ms": delay}
+        cell = ({"queue": QUEUE_NAMES[queue], "A ms": delay}, where)
+        listed += numbers(column.head, value, by_place, [cell], column.digits)
+    return listed
 
 
 def _claims(by_place: Mapping[str, Runs]) -> list[Finding]:

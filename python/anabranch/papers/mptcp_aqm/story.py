@@ -1,4 +1,4 @@
-"""The finding in words, made from the numbers.
+"""The finding in words: what the texts of `story.toml` show.
 
 The same sentences on the terminal, on the page and in the record.
 """
@@ -11,6 +11,7 @@ import polars as pl
 from anabranch.papers import choice
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval
+from anabranch.papers.texts import Texts
 from anabranch.papers.verdicts import by_claim
 
 from .claims import Material, ratio
@@ -64,28 +65,31 @@ class Recommendation:
         return self.shortest.doubt(others)
 
 
+said = Texts(__package__)
+
+
 def headline(outcome: MptcpAqmOutcome) -> str:
     """What the router should run."""
-    return answer(outcome)
+    advised = recommended(outcome)
+    best, *others = advised.candidates
+    names = " and ".join(one.title for one in others) or "another"
+    doubt = "" if advised.is_resolved else f"; {advised.doubt(names)}"
+    return said("answer", best=best, share=_percent(best.goodput_share), doubt=doubt)
 
 
 def _paper(outcome: MptcpAqmOutcome) -> str:
     """One sentence on what LIFO-CoDel brings, and what for."""
-    sound, defect = (
+    gains = (
         [lifo_gain(outcome.grids[profile(network.name, name).name]).mean for network in networks()]
         for name in RECEIVERS
     )
+    sound, defect = ((min(of), max(of)) for of in gains)
     material = Material(outcome.base)
     longest, codel = (
         material.cell(queue, DELAYS[0]).mean("max_ms").mean / 1e3
         for queue in ("lifo_codel", "codel")
     )
-    return (
-        f"LIFO-CoDel's goodput at 1 ms is {min(sound):.2f} to {max(sound):.2f} times CoDel's with a"
-        f" sound receiver and {min(defect):.2f} to {max(defect):.2f} times with the defect of the"
-        " model that the paper cites (paper: about 1.4); a packet waits up to"
-        f" {longest:.1f} s on its stack instead of {codel:.1f} s in CoDel's queue."
-    )
+    return said("paper", sound=sound, defect=defect, longest=longest, codel=codel)
 
 
 def lifo_gain(runs: Runs, delay_ms: int = DELAYS[0]) -> Interval:
@@ -175,49 +179,28 @@ def _bounds(
     )
 
 
-def answer(outcome: MptcpAqmOutcome) -> str:
-    """What the router should run, in a sentence."""
-    advised = recommended(outcome)
-    best = advised.candidates[0]
-    said = (
-        f"What should the router run? {best.title}: {_percent(best.goodput_share)} of the link,"
-        f" 95 % of packets below {best.p95_ms.mean:.0f} ms"
-    )
-    if advised.is_resolved:
-        return f"{said}."
-    names = [one.title for one in advised.candidates[1:]]
-    return f"{said}; {advised.doubt(' and '.join(names) or 'another')}."
-
-
 def recommendation(outcome: MptcpAqmOutcome) -> str:
     """Why the router should run that, beside the queues that are known best."""
     by_name = {one.name: one for one in choices(outcome)}
     advised = recommended(outcome)
     best = advised.candidates[0]
-    others = "; ".join(
-        f"{by_name[name].title} {_percent(by_name[name].goodput_share)},"
-        f" {by_name[name].p95_ms.mean:.0f} ms, longest {by_name[name].longest_ms.mean / 1e3:.1f} s,"
-        f" {by_name[name].udp_loss_percent.mean:.1f} % of UDP"
+    others = (
+        by_name[name]
         for name in ("drop_tail", "codel", "fq_codel", "lifo_codel")
         if name != best.name
     )
-    tied = ", within 5 % of the best queue," if advised.is_resolved else ","
-    return (
-        f"With {best.title} the transfer beside RFC 8684 and Linux gets"
-        f" {_percent(best.goodput_share)} of C{tied} 95 % of its packets wait less than"
-        f" {best.p95_ms.mean:.0f} ms (longest {best.longest_ms.mean / 1e3:.1f} s), and the"
-        f" neighbour within its share loses {best.udp_loss_percent.mean:.1f} % of its datagrams."
-        f" Others: {others}."
-    )
+    tied = ", within 5 % of the best queue" if advised.is_resolved else ""
+    listed = "; ".join(said("other", one=one, **_shown(one)) for one in others)
+    return said("recommendation", best=best, tied=tied, others=listed, **_shown(best))
+
+
+def _shown(one: Choice) -> dict[str, str | float]:
+    return {"share": _percent(one.goodput_share), "longest": one.longest_ms.mean / 1e3}
 
 
 def speed(outcome: MptcpAqmOutcome) -> str:
     """How fast it was computed."""
-    measured = outcome.speed
-    return (
-        f"One core computes a transfer of 4 MB in {measured.ms_per_transfer:.1f} ms,"
-        f" {measured.packets_per_s:,.0f} packets through C per second."
-    )
+    return said("speed", **vars(outcome.speed))
 
 
 def _verdicts(outcome: MptcpAqmOutcome) -> str:
@@ -240,7 +223,7 @@ def _verdicts(outcome: MptcpAqmOutcome) -> str:
         "none": "not at all",
     }
     parts = [f"{groups[key]} {text}" for key, text in words.items() if groups[key]]
-    return f"Of {len(claims)} claims over {len(TITLES)} profiles: {', '.join(parts)}."
+    return said("verdicts", claims=len(claims), profiles=len(TITLES), parts=", ".join(parts))
 
 
 def _defect(outcome: MptcpAqmOutcome) -> str:
@@ -248,42 +231,29 @@ def _defect(outcome: MptcpAqmOutcome) -> str:
     parts = []
     for network in networks():
         grids = [outcome.grids[profile(network.name, name).name] for name in RECEIVERS]
-        shares = [
-            Material(runs).cell("codel", DELAYS[0]).mean("goodput_share").text() for runs in grids
-        ]
-        gains = [lifo_gain(runs).text() for runs in grids]
-        last = lifo_gain(grids[1], DELAYS[-1]).text()
-        parts.append(
-            f"{network.title}: CoDel gets {shares[1]} of C at 1 ms instead of {shares[0]}, and"
-            f" LIFO-CoDel {gains[1]} times that instead of {gains[0]} ({last} at 100 ms)"
-        )
-    return f"What the receiver's defect does: {'; '.join(parts)}."
+        cells = [Material(runs).cell("codel", DELAYS[0]) for runs in grids]
+        gains, last = [lifo_gain(runs) for runs in grids], lifo_gain(grids[1], DELAYS[-1])
+        shares = [cell.mean("goodput_share") for cell in cells]
+        parts.append(said("defect_in", network=network, shares=shares, gains=gains, last=last))
+    return said("defect", networks="; ".join(parts))
 
 
 def _fit(outcome: MptcpAqmOutcome) -> str:
-    parts = []
-    for name, runs in outcome.fits.items():
-        rate, misfit = best_fit(runs)
-        parts.append(f"{TITLES[name]}: {rate:g} Mbit/s ({misfit.text(0)} % RMS)")
-    return f"The rate of C at which the six published RTTs fit best: {'; '.join(parts)}."
+    best = {name: best_fit(runs) for name, runs in outcome.fits.items()}
+    fits = (
+        f"{TITLES[name]}: {rate:g} Mbit/s ({misfit.text(0)} % RMS)"
+        for name, (rate, misfit) in best.items()
+    )
+    return said("fit", fits="; ".join(fits))
 
 
 def _nine(outcome: MptcpAqmOutcome) -> str:
     material = Material(outcome.base)
-    ours = [
-        ratio(material.cell("drop_tail", 100), material.cell("codel", 100), f"rtt_{path}_ms")
-        for path in PATHS
-    ]
+    cells = [material.cell(queue, 100) for queue in ("drop_tail", "codel")]
     by_key = {(one.queue, one.delay_ms, one.quantity): one.value for one in numbers()}
-    paper = [
-        by_key["drop_tail", 100, f"rtt_{path}_ms"] / by_key["codel", 100, f"rtt_{path}_ms"]
-        for path in PATHS
-    ]
-    return (
-        "The paper calls DropTail's RTT at 100 ms almost 9 times CoDel's; its own numbers give"
-        f" {paper[0]:.1f} (691/276 ms on A) and {paper[1]:.1f} (478/70 ms on B), ours"
-        f" {ours[0].text(1)} and {ours[1].text(1)}."
-    )
+    values = [f"rtt_{path}_ms" for path in PATHS]
+    paper = [by_key["drop_tail", 100, one] / by_key["codel", 100, one] for one in values]
+    return said("nine", paper=paper, ours=[ratio(cells[0], cells[1], one) for one in values])
 
 
 def _percent(share: Interval) -> str:

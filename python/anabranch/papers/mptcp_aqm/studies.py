@@ -41,10 +41,9 @@ FIT_PROFILES = (BASE, ("clean", "as_cited"), ("fitted", "textbook"), ("fitted", 
 
 @dataclass(frozen=True)
 class Effort:
-    """Replications of each kind of cell."""
+    """Replications of each kind of cell; `efforts.toml` says what each kind is."""
 
     grid: int
-    """LIA, which the paper's numbers are about."""
     couplings: int
     fit: int
     ablations: int

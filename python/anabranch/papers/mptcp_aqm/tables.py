@@ -6,6 +6,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from anabranch.figures.table import Cell, Shade, Table, known
+from anabranch.papers import facets
+from anabranch.papers.page import Context
 from anabranch.papers.tables import listed, recorded
 from anabranch.papers.verdicts import WORDS, by_claim
 
@@ -15,7 +17,7 @@ from .factors import QUEUE_NAMES, SHEET
 from .outcome import MptcpAqmOutcome, best_fit, misfit_percent, overall
 from .published import numbers
 from .story import TITLES
-from .studies import Profile, profiles
+from .studies import Profile, attributions, networks, profiles, receivers
 
 
 def of(outcome: MptcpAqmOutcome, width: int) -> list[RenderableType]:
@@ -160,6 +162,28 @@ def choices(outcome: MptcpAqmOutcome) -> Table:
         shade: Shade | None = "reproduced" if one.name in advised else None
         rows.append([one.title, *(Cell(text, shade) for text in texts)])
     return Table("What the router may run", ["queue", *heads], rows)
+
+
+def context(outcome: MptcpAqmOutcome) -> Context:
+    """What the page's template needs of its own."""
+    return {
+        "profiles": {one.name: one.title for one in profiles()},
+        "networks": networks(),
+        "receivers": receivers(),
+        "attributions": attributions(),
+        "numbers": published(outcome, profiles()),
+        "counts": facets.counts(SHEET, outcome.studies),
+        "in_short": in_short(outcome),
+        "fits": [(story.TITLES[name], *best_fit(runs)) for name, runs in outcome.fits.items()],
+        "grids": [(story.TITLES[name], grid(outcome, name)) for name in outcome.grids],
+        "described": {
+            name: listed(SHEET, name, outcome.studies)
+            for name in ("ablations", "beyond", "mobility")
+        },
+        "choices": choices(outcome),
+        "recommendation": story.recommendation(outcome),
+        "speed": story.speed(outcome),
+    }
 
 
 def sections(outcome: MptcpAqmOutcome) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """The paper's claims: rows of `claims.toml`, and functions for what no row can say."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -9,8 +9,9 @@ import polars as pl
 
 from anabranch.papers import rows
 from anabranch.papers.intervals import interval
+from anabranch.papers.rows import Judgement
 from anabranch.papers.studies import file_text
-from anabranch.papers.verdicts import Claim, Part, above
+from anabranch.papers.verdicts import Claim, above
 
 from .factors import EXPERIMENTS, REVERTED_S, Runs
 from .traced import ABOUT_S, Traced, values
@@ -56,7 +57,7 @@ class Material(rows.Evidence):
         return min(len(runs.per_replication()) for runs in proposed)
 
 
-def plain_stays(material: Material) -> list[Part]:
+def plain_stays(material: Material) -> Iterator[Judgement]:
     """Claim 1: four counts that are 0 in one part; and a fall, each run's against itself."""
     plain = {number: material.runs[number].where(policy="plain") for number in EXPERIMENTS}
     switches, failures = (
@@ -65,22 +66,12 @@ def plain_stays(material: Material) -> list[Part]:
     )
     before, after = (plain[1].per_replication(f"mbps_{phase}") for phase in (1, 2))
     fall = interval([100 * (1 - after[key] / before[key]) for key in before])
-    return [
-        Part(
-            f"plain SCTP changes its primary path {switches[0]:g} times in experiment 1 and"
-            f" {switches[1]:g} times in experiment 2, and declares {sum(failures):g} paths"
-            " inactive",
-            not any((*switches, *failures)),
-        ),
-        Part(
-            f"in experiment 1 its throughput falls by {fall.text(0)} % from the first 100 s to the"
-            " next, while path 2 has 6 Mbit/s",
-            above(fall, FALLS_PERCENT),
-        ),
-    ]
+    stays = not any((*switches, *failures))
+    yield stays, {"switches": switches, "failures": sum(failures)}
+    yield above(fall, FALLS_PERCENT), {"fall": fall}
 
 
-def timeouts_mislead(material: Material) -> list[Part]:
+def timeouts_mislead(material: Material) -> Iterator[Judgement]:
     """Claim 9: shares of handovers, of which a run may have none or several."""
     runs = material.traced[2]
     spurious = interval([float(len(run.reverted())) for run in runs])
@@ -94,21 +85,12 @@ def timeouts_mislead(material: Material) -> list[Part]:
         if after.time_s - before.time_s <= REVERTED_S + ABOUT_S and run.follows_timeout(before)
     ]
     periodic = interval([float(abs(wait - 10.0) < 1.0) for wait in waits])
-    return [
-        Part(
-            f"a run has {spurious.text(1)} handovers that are undone within {REVERTED_S:g} s, of"
-            f" which {rows.share_text(after_timeout)} follow a timeout",
-            above(spurious),
-        ),
-        Part(
-            f"of the handovers after a timeout that are undone within {REVERTED_S + ABOUT_S:g} s,"
-            f" {rows.share_text(periodic)} are undone by the periodic checkpoint 10 s later",
-            above(periodic, MOST),
-        ),
-    ]
+    share = rows.share_text
+    said = {"spurious": spurious, "reverted_s": REVERTED_S, "about_s": REVERTED_S + ABOUT_S}
+    yield above(spurious), {"share": share(after_timeout), **said}
+    yield above(periodic, MOST), {"share": share(periodic), **said}
 
 
 CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"),
-    {"plain_stays": plain_stays, "timeouts_mislead": timeouts_mislead},
+    file_text(__package__, "claims.toml"), (plain_stays, timeouts_mislead)
 )

@@ -10,8 +10,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from anabranch._engine import Scenario
-from anabranch.papers.intervals import Interval
-from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.real import (
+    REAL,
+    SCTP_ALIKE,
+    SCTP_PROFILES,
+    Bench,
+    LeftOut,
+    Number,
+    RealStack,
+    farthest,
+    number,
+)
 from anabranch.papers.studies import Sets, Settings, Work, efforts
 from anabranch.support.toml_text import inline
 
@@ -19,12 +28,10 @@ from .claims import CLAIMS, Material
 from .factors import EXPERIMENTS, Runs
 from .outcome import of_number
 from .published import FAILOVER_S, of_experiment
+from .story import said
 from .studies import experiment
 
 AS_PAPER = "simulated"
-PROFILES = {"usrsctp": "freebsd_10", "kernel": "linux"}
-"""The simulated SCTP that is like each stack's."""
-ALIKE = {"usrsctp": "simulated, FreeBSD 10", "kernel": "simulated, Linux"}
 ABOUT_FAILOVER = "2"
 """The claim that needs no proposed sender."""
 
@@ -40,14 +47,11 @@ ENCAPSULATED: Sets = tuple((f"paths.path{number}.mtu", '"1508 B"') for number in
 
 @dataclass(frozen=True)
 class RealEffort:
-    """How much is run."""
+    """How much is run; `real.toml` says what each key is."""
 
     replications: int
-    """Replications of each experiment."""
     failovers: int
-    """Replications of path 1's death."""
     phase_s: float
-    """The length of an experiment's phases; 0 for the paper's own."""
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
@@ -57,19 +61,14 @@ EFFORTS = efforts(__package__, RealEffort, "real.toml")
 def real(mode: str, bench: Bench) -> RealStack:
     """Runs both experiments with plain SCTP, and path 1's death, and simulates them."""
     effort, sctp = EFFORTS[mode], bench.stack.sctp
-    alike = ALIKE[sctp]
-    places = {AS_PAPER: "real-paper", alike: f"real-{PROFILES[sctp]}", REAL: "real"}
+    alike = SCTP_ALIKE[sctp]
+    places = {AS_PAPER: "real-paper", alike: f"real-{SCTP_PROFILES[sctp]}", REAL: "real"}
     wanted = {
         AS_PAPER: works(places[AS_PAPER], effort, {}),
         alike: works(places[alike], effort, linux_tcp() | profile(sctp)),
         REAL: works(places[REAL], effort, linux_tcp() | profile(sctp), mtus(sctp)),
     }
-    own, left_out = bench.real(wanted[REAL])
-    rows_by_place = {
-        AS_PAPER: bench.simulated(wanted[AS_PAPER]),
-        alike: bench.simulated(wanted[alike]),
-        REAL: own,
-    }
+    rows_by_place, left_out = bench.everywhere(wanted)
     runs = {
         name: {one: _runs(rows[_name(places[name], one)], name) for one in EXPERIMENTS}
         for name, rows in rows_by_place.items()
@@ -81,7 +80,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     numbers = [*_throughputs(runs), _failover(failovers)]
     return RealStack(
         title=bench.stack.title,
-        total_runs=sum(rows.height for rows in own.values()),
+        total_runs=sum(rows.height for rows in rows_by_place[REAL].values()),
         sentences=_sentences(effort, sctp, numbers),
         numbers=numbers,
         claims=[
@@ -103,7 +102,7 @@ def linux_tcp() -> Settings:
 
 def profile(sctp: str) -> Settings:
     """The transfer's defaults, which a real stack has by itself."""
-    return {"flows.transfer.transport.profile": PROFILES[sctp]}
+    return {"flows.transfer.transport.profile": SCTP_PROFILES[sctp]}
 
 
 def mtus(sctp: str) -> Sets:
@@ -266,35 +265,11 @@ def _failover(failovers: Mapping[str, dict[int, float]]) -> Number:
 
 
 def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:
-    said = []
-    if sctp == "usrsctp":
-        said.append(
-            "usrsctp is today's FreeBSD's SCTP in user space, with its own defaults; the paper's"
-            " was that of FreeBSD 10. Its packets are in UDP (RFC 6951), on paths whose MTU is"
-            " 8 B larger, so that a write still is one packet: that costs 0.5 % of the throughput."
-        )
-    else:
-        said.append(
-            "Linux's SCTP has its own defaults (RTO from 1 s to 60 s, PMR 5, and a path is"
-            " potentially failed at its first timeout); the paper's was that of FreeBSD 10."
-        )
-    said.append(
-        "In experiment 2 the TCP beside the transfer is Linux's, with Reno, really and in the last"
-        " simulated column; in the first one it is FreeBSD's, as in the paper."
-    )
-    if effort.phase_s:
-        said.append(
-            f"Phases have {effort.phase_s:g} s here, not the paper's 100 and 50 s, in every column"
-            f" but the paper's; path 1 dies after {DEATH_S:g} s."
-        )
-    far = max(numbers, key=lambda one: _distance(one.deviation_percent))
-    where = " ".join(str(value) for value in far.key.values())
-    said.append(
-        "The farthest from the simulated column beside it is"
-        f" {far.deviation_percent.text(1, signed=True)} % ({far.table}, {where})."
-    )
-    return said
-
-
-def _distance(deviation: Interval) -> float:
-    return abs(deviation.mean) if deviation.n else 0.0
+    far = farthest(numbers)
+    phases = said("shortened", phase_s=effort.phase_s, death_s=DEATH_S)
+    return [
+        said(sctp),
+        said("cross"),
+        *([phases] if effort.phase_s else []),
+        said("farthest", far=far, where=" ".join(map(str, far.key.values()))),
+    ]

@@ -43,17 +43,13 @@ DEATH_S = 50.0
 
 @dataclass(frozen=True)
 class Effort:
-    """Replications of each kind of cell."""
+    """Replications of each kind of cell; `efforts.toml` says what each kind is."""
 
     tables: int
-    """The paper's two senders."""
     others: int
-    """Every other policy in the experiments."""
     calls: int
-    """Every policy in the arenas that are calls."""
     ablations: int
     traced: int
-    """Traced runs of the proposed sender in each experiment."""
 
 
 EFFORTS = efforts(__package__, Effort)

@@ -3,6 +3,8 @@
 from rich.console import RenderableType
 
 from anabranch.figures.table import Cell, Table, head, known, line
+from anabranch.papers import facets
+from anabranch.papers.page import Context
 from anabranch.papers.tables import listed, of_published, recorded
 
 from .claims import PROFILE
@@ -77,6 +79,18 @@ def _ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> li
         ),
         *(known(proposed.mean(name).mean, 1) for name in ("switches", "to_worse")),
     ]
+
+
+def context(outcome: SctpHandoverOutcome) -> Context:
+    """What the page's template needs of its own."""
+    return {
+        "profiles": {PROFILE: PROFILE},
+        "experiments": EXPERIMENT_NAMES,
+        "published": {number: published(outcome, number) for number in EXPERIMENTS},
+        "ablations": {number: ablations(outcome, number) for number in EXPERIMENTS},
+        "counts": facets.counts(SHEET, outcome.studies),
+        "tournament": [(arena.title, tournament(outcome, arena)) for arena in outcome.arenas],
+    }
 
 
 def sections(outcome: SctpHandoverOutcome) -> list[list[str]]:

@@ -4,7 +4,6 @@
 combinations of signal, congestion control, write size and buffer.
 """
 
-import time
 from pathlib import Path
 
 import polars as pl
@@ -12,14 +11,13 @@ import polars as pl
 from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all, find_cell
+from anabranch.papers.studies import compute_all, find_cell, timed
 from anabranch.studies.result import run
 
 from . import link, outcome, studies, traced
 from .factors import CONTROLS, PROFILES, READINGS, SHEET, Runs
 from .outcome import Speed, TcpWimaxOutcome
-from .samples import pair_shares, station_rows
-from .studies import EFFORTS, STATIONS, Effort
+from .studies import EFFORTS, STATIONS, Effort, pair_shares, station_rows
 
 __all__ = ["PAPER"]
 
@@ -34,6 +32,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
     links = link.links(probes, effort.traced_probes)
     scenario = works[0].scenario
     base = grid["write"].claimed("nlos10").frame
+    few = base.filter(pl.col("replication") < effort.sensitivity)
     recommended = {profile: outcome.recommend(grid["write"], profile) for profile in PROFILES}
     return TcpWimaxOutcome(
         mode=mode,
@@ -47,9 +46,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
         stations=pl.concat([station_rows(rows[f"stations/{count}"], count) for count in STATIONS]),
         claimed=outcome.variant(studies.UNCHANGED, base),
         variants=[
-            outcome.variant(
-                studies.UNCHANGED, base.filter(pl.col("replication") < effort.sensitivity)
-            ),
+            outcome.variant(studies.UNCHANGED, few),
             *(
                 outcome.variant(described.title, tidy(rows[f"sensitivity/{number:02}"]))
                 for number, described in enumerate(studies.variants())
@@ -74,16 +71,12 @@ def speed(scenario: Scenario) -> Speed:
         for profile in PROFILES
         for control in CONTROLS
     ]
-    started = time.process_time()
-    batch = _engine.run_batch(scenario, [(cell, 0) for cell in cells], 1)
-    elapsed = time.process_time() - started
+    batch, elapsed = timed(lambda: _engine.run_batch(scenario, [(cell, 0) for cell in cells], 1))
     packets = sum(
         sum(batch[f"link.air.{direction}.arrived_packets"]) for direction in ("forward", "reverse")
     )
     wire = studies.wire()
-    started = time.process_time()
-    run(wire)
-    cubic = time.process_time() - started
+    _, cubic = timed(lambda: run(wire))
     return Speed(
         studies.DURATION_S * len(cells) / elapsed,
         packets / elapsed,

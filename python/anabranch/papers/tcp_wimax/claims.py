@@ -5,7 +5,7 @@ and the worst control are those of our means, so that a difference between them 
 flattered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,8 +14,9 @@ import polars as pl
 
 from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval
+from anabranch.papers.rows import Judgement
 from anabranch.papers.studies import file_text
-from anabranch.papers.verdicts import Claim, Finding, Part, above, all_of
+from anabranch.papers.verdicts import Claim, Finding, above, all_of
 
 from .factors import (
     BUFFERS,
@@ -118,7 +119,7 @@ class Material(rows.Evidence):
         values = self.controls("nlos10")
         ranked = ranking(values)
         best, worst = values[ranked[0]], values[ranked[-1]]
-        rest = _mean_of([values[name] for name in CONTROLS if name not in {"westwood", "bic"}])
+        rest = mean_of([values[name] for name in CONTROLS if name not in {"westwood", "bic"}])
         return {
             "best_above_worst_percent": percent_above(best, worst),
             "westwood_above_rest_percent": percent_above(values["westwood"], rest),
@@ -132,100 +133,81 @@ def judge_all(material: Material) -> list[Finding]:
     return [claim.judge(material, material.runs.reading) for claim in CLAIMS]
 
 
-def link_loses_packets(material: Material) -> list[Part]:
+def link_loses_packets(material: Material) -> Iterator[Judgement]:
     """Claim 2: the link's own loss, which is that of probe packets, not of transfers."""
     loss = material.links["nlos10"].loss_percent
     of_tcp = material.runs.claimed("nlos10").mean("air_lost_percent")
-    text = (
-        f"the link loses {loss.text(1)} % of full-size probe packets ({of_tcp.text(1)} % of TCP's,"
-        " which pauses in fades)"
-    )
-    return [Part(text, above(loss, 10.0))]
+    yield above(loss, 10.0), {"loss": loss, "of_tcp": of_tcp}
 
 
-def westwood_leads_where_claimed(material: Material) -> list[Part]:
+def westwood_leads_where_claimed(material: Material) -> Iterator[Judgement]:
     """Claim 3: where the largest of many means is."""
+    yield above(westwood_gain(material.runs)), {}
     largest, at = largest_westwood_gain(material.runs)
-    text = f"over all sizes its largest lead is {largest:.0f} %, at {size(at[0])} and {size(at[1])}"
-    return [
-        Part("that is above 0", above(westwood_gain(material.runs))),
-        Part(text, at == (CLAIMED_SEGMENT, CLAIMED_BUFFER)),
-    ]
+    said = {"largest": largest, "segment": size(at[0]), "buffer": size(at[1])}
+    yield at == (CLAIMED_SEGMENT, CLAIMED_BUFFER), said
 
 
-def bic_is_fast_and_steady(material: Material) -> list[Part]:
+def bic_is_fast_and_steady(material: Material) -> Iterator[Judgement]:
     """Claim 4."""
     rates, covs = material.controls("nlos10"), material.controls("nlos10", "cov")
-    others = [control for control in CONTROLS if control != "bic"]
-    lead = gain_percent(rates["bic"], _mean_of([rates[control] for control in others]))
-    steadier = difference(_mean_of([covs[control] for control in others]), covs["bic"])
-    faster = [above(difference(rates["bic"], rates[control])) for control in others]
-    calmer = [above(difference(covs[control], covs["bic"])) for control in others]
-    rank = ranking(rates).index("bic") + 1
-    calm_rank = list(reversed(ranking(covs))).index("bic") + 1
-    return [
-        Part(
-            f"BIC is {lead.text(1, signed=True)} % above the mean of the other eight, number {rank}"
-            f" of nine, above {faster.count(True)} and below {faster.count(False)} beyond the"
-            " interval",
-            all_of(faster),
-        ),
-        Part(
-            "the coefficient of variation of its 1 s goodput is"
-            f" {_interval(covs['bic']).text(3)}, {steadier.text(3, signed=True)} below the mean of"
-            f" the others, number {calm_rank} of nine, below {calmer.count(True)} and above"
-            f" {calmer.count(False)} beyond the interval",
-            all_of(calmer),
-        ),
-    ]
+    rest = [control for control in CONTROLS if control != "bic"]
+    faster = [above(difference(rates["bic"], rates[control])) for control in rest]
+    calmer = [above(difference(covs[control], covs["bic"])) for control in rest]
+    mean_rate, mean_cov = (mean_of([of[control] for control in rest]) for of in (rates, covs))
+    lead, steadier = gain_percent(rates["bic"], mean_rate), difference(mean_cov, covs["bic"])
+    for beyond, ranked, gain in (
+        (faster, ranking(rates), lead),
+        (calmer, ranking(covs)[::-1], steadier),
+    ):
+        said = {"yes": beyond.count(True), "no": beyond.count(False), "own": _interval(covs["bic"])}
+        yield all_of(beyond), {"lead": gain, "rank": ranked.index("bic") + 1, **said}
 
 
-def modulation_follows_the_signal(material: Material) -> list[Part]:
+def modulation_follows_the_signal(material: Material) -> Iterator[Judgement]:
     """Claim 5."""
-    parts = []
     for sight in ("nlos", "los"):
         strong, weak = material.links[f"{sight}30"], material.links[f"{sight}10"]
-        rates = [_mean_of(list(material.controls(f"{sight}{snr}").values())) for snr in (30, 10)]
+        rates = [mean_of(list(material.controls(f"{sight}{snr}").values())) for snr in (30, 10)]
         more = difference(*rates)
-        parts.append(
-            Part(
-                f"{sight.upper()}: {strong.bits_per_symbol.text(0)} bits in a symbol at 30 dB,"
-                f" {weak.bits_per_symbol.text(0)} at 10 dB, and the nine controls"
-                f" {more.text(1, signed=True)} Mbit/s more",
-                all_of([strong.bits_per_symbol.low > weak.bits_per_symbol.high, above(more)]),
-            )
-        )
+        holds = [strong.bits_per_symbol.low > weak.bits_per_symbol.high, above(more)]
+        said = {"sight": sight.upper(), "strong": strong, "weak": weak, "more": more}
+        yield all_of(holds), said
+
+
+def modulation_follows_the_distance(material: Material) -> Iterator[Judgement]:
+    """Claim 5."""
     for profile in material.distance["profile"].unique(maintain_order=True):
-        rows = material.distance.filter(profile=profile)
+        runs = Runs(material.distance.filter(profile=profile), profile)
+        places = [runs.where(distance_km=km) for km in sorted(set(runs.frame["distance_km"]))]
         steps = [
-            difference(_at(rows, near, value), _at(rows, far, value))
-            for near, far in pairwise(sorted(rows["distance_km"].unique()))
+            near.minus(far, value)
+            for near, far in pairwise(places)
             for value in ("bits_per_symbol", "goodput_mbps")
         ]
         wrong = [step for step in steps if step.negative]
-        near, far = (_interval(_at(rows, km, "bits_per_symbol")) for km in _ends(rows))
-        parts.append(
-            Part(
-                f"{profile}: from {near.text(0)} bits in a symbol at {_ends(rows)[0]:g} km to"
-                f" {far.text(0)} at {_ends(rows)[1]:g} km; bits or throughput grow with the"
-                f" distance beyond the interval in {len(wrong)} of {len(steps)} steps",
-                all_of([near.low > far.high, not wrong]),
-            )
+        near, far = (place.mean("bits_per_symbol") for place in (places[0], places[-1]))
+        ends = [place.frame["distance_km"][0] for place in (places[0], places[-1])]
+        said = {"profile": profile, "bits": (near, far), "ends": ends}
+        yield (
+            all_of([near.low > far.high, not wrong]),
+            {
+                **said,
+                "wrong": len(wrong),
+                "steps": len(steps),
+            },
         )
-    return parts
 
 
 CLAIMS: list[Claim[Material]] = rows.load(
     file_text(__package__, "claims.toml"),
-    {
-        function.__name__: function
-        for function in (
-            link_loses_packets,
-            westwood_leads_where_claimed,
-            bic_is_fast_and_steady,
-            modulation_follows_the_signal,
-        )
-    },
+    (
+        link_loses_packets,
+        westwood_leads_where_claimed,
+        bic_is_fast_and_steady,
+        modulation_follows_the_signal,
+        modulation_follows_the_distance,
+    ),
 )
 
 
@@ -286,20 +268,11 @@ def _rows(values: Mapping[str, PerReplication]) -> dict[int, list[float]]:
     return {key: [by_key[key] for by_key in values.values()] for key in sorted(common)}
 
 
-def _mean_of(values: list[dict[int, float]]) -> dict[int, float]:
+def mean_of(values: list[dict[int, float]]) -> dict[int, float]:
+    """By replication, the mean of several, where all have one."""
     common = set.intersection(*map(set, values))
     return {key: sum(by_key[key] for by_key in values) / len(values) for key in sorted(common)}
 
 
 def _interval(values: PerReplication) -> Interval:
     return interval(values.values())
-
-
-def _at(rows: pl.DataFrame, distance_km: float, value: str) -> dict[int, float]:
-    row = rows.filter(distance_km=distance_km)
-    return dict(zip(row["replication"].to_list(), row[value].to_list(), strict=True))
-
-
-def _ends(rows: pl.DataFrame) -> tuple[float, float]:
-    distances = rows["distance_km"].to_list()
-    return min(distances), max(distances)

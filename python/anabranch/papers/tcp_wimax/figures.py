@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -94,50 +93,36 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
     by run.
     """
     here = runs.where(profile=profile).balanced()
-    means = here.by(["control", "segment", "buffer"])
+    keys = ["control", "segment", "buffer"]
+    means = here.by(keys)
     high = max(means["mean"].to_list())
-    may_be = set(choice.best(here, ["control", "segment", "buffer"]).candidates)
+    may_be = set(choice.best(here, keys).candidates)
     # Frames around most cells would hide the rest.
     is_told = len(may_be) <= means.height / 2
-    grids = {
-        (row["control"], row["segment"], row["buffer"]): row["mean"]
-        for row in means.iter_rows(named=True)
-    }
+    grids = {tuple(key): mean for *key, mean in means.select(*keys, "mean").iter_rows()}
+    buffers = BUFFERS[::-1]
     values = {
-        control: [
-            [grids[control, segment, buffer] for segment in SEGMENTS]
-            for buffer in reversed(BUFFERS)
-        ]
+        control: [[grids[control, segment, buffer] for segment in SEGMENTS] for buffer in buffers]
         for control in CONTROLS
     }
-    groups = _alike(
-        {key: [f"{x:.1f}" for row in grid for x in row] for key, grid in values.items()}
-    )
+    shown = {key: [f"{x:.1f}" for row in grid for x in row] for key, grid in values.items()}
+    images = []
+
+    def draw(axes: Axes, controls: Sequence[str]) -> None:
+        names = [list(map(size, sizes)) for sizes in (SEGMENTS, buffers)]
+        images.append(plots.heat(axes, values[controls[0]], (0.0, high), *names, digits=1))
+        places = (
+            (column, line)
+            for column, segment in enumerate(SEGMENTS)
+            for line, buffer in enumerate(buffers)
+            if any((control, segment, buffer) in may_be for control in controls)
+        )
+        if is_told:
+            plots.frame_cells(axes, places)
+
     with plots.style():
-        figure, grid = _panels(groups, 2.3)
-        for axes, controls in zip(grid.flat, groups, strict=False):
-            image = plots.heat(
-                axes,
-                values[controls[0]],
-                (0.0, high),
-                [size(segment) for segment in SEGMENTS],
-                [size(buffer) for buffer in reversed(BUFFERS)],
-                digits=1,
-            )
-            places = (
-                (column, line)
-                for column, segment in enumerate(SEGMENTS)
-                for line, buffer in enumerate(reversed(BUFFERS))
-                if any((control, segment, buffer) in may_be for control in controls)
-            )
-            if is_told:
-                plots.frame_cells(axes, places)
-            axes.set_title(_names(controls))
-        for axes in grid[:, 0]:
-            axes.set_ylabel("buffer")
-        for axes in _lowest(grid):
-            axes.set_xlabel(READING_NAMES[runs.reading])
-        colour_bar(figure, image, grid, "goodput (Mbit/s)", share=0.025)
+        figure = _grouped(shown, 2.3, (READING_NAMES[runs.reading], "buffer"), draw)
+        colour_bar(figure, images[-1], figure.axes, "goodput (Mbit/s)", share=0.025)
         figure.suptitle(
             f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}"
             + ("" if is_told else f"; {len(may_be)} of {means.height} cells may be the best"),
@@ -147,42 +132,38 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
         return figure
 
 
-def _alike(drawn: Mapping[str, object]) -> list[list[str]]:
-    """The controls in groups of which nothing that is drawn differs."""
+def _grouped(
+    drawn: Mapping[str, object],
+    height: float,
+    labels: tuple[str, str],
+    draw: Callable[[Axes, Sequence[str]], None],
+) -> Figure:
+    """A panel for each group of controls of which nothing that is drawn differs."""
     groups: list[list[str]] = []
     for control, what in drawn.items():
-        same = (group for group in groups if drawn[group[0]] == what)
-        group = next(same, None)
-        if group is None:
+        same = next((group for group in groups if drawn[group[0]] == what), None)
+        if same is None:
             groups.append([control])
         else:
-            group.append(control)
-    return groups
-
-
-def _panels(groups: Sequence[Sequence[str]], height: float) -> tuple[Figure, np.ndarray]:
-    """A figure with a panel for each group, at most three beside each other."""
+            same.append(control)
     columns = min(3, len(groups))
     lines = math.ceil(len(groups) / columns)
     figure = plots.blank(max(4.2, 10 * columns / 3), 0.5 + height * lines)
     grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axes in grid.flat[len(groups) :]:
         axes.set_visible(False)
-    for axes in _lowest(grid):
-        axes.tick_params(labelbottom=True)
-    return figure, grid
-
-
-def _lowest(grid: np.ndarray) -> list[Axes]:
-    """The last panel that is shown in each column."""
-    return [[axes for axes in column if axes.get_visible()][-1] for column in grid.T]
-
-
-def _names(controls: Sequence[str]) -> str:
-    """Whose panel it is."""
-    if len(controls) == len(CONTROLS):
-        return "equal for all nine controls"
-    return textwrap.fill(", ".join(CONTROL_NAMES[control] for control in controls), 40)
+    for axes, controls in zip(grid.flat, groups, strict=False):
+        draw(axes, controls)
+        names = ", ".join(CONTROL_NAMES[control] for control in controls)
+        is_all = len(controls) == len(CONTROLS)
+        axes.set_title("equal for all nine controls" if is_all else textwrap.fill(names, 40))
+    for axes in grid[:, 0]:
+        axes.set_ylabel(labels[1])
+    for column in grid.T:
+        lowest = [axes for axes in column if axes.get_visible()][-1]
+        lowest.tick_params(labelbottom=True)
+        lowest.set_xlabel(labels[0])
+    return figure
 
 
 def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
@@ -190,53 +171,32 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
 
     Controls with the same window share a panel.
     """
-    high = max(traces["cwnd_bytes"].to_list()) / 1024
+    high, buffer = max(traces["cwnd_bytes"].to_list()) / 1024, CLAIMED_BUFFER / 1024
     shown = pl.col("cwnd_bytes", "outstanding_bytes", "time_s")
-    groups = _alike(
-        {control: traces.filter(control=control).select(shown).rows() for control in CONTROLS}
-    )
+    drawn = {control: traces.filter(control=control).select(shown).rows() for control in CONTROLS}
+    under_way: Style = {"color": plots.COLOURS[4], "alpha": 0.45, "linewidth": 0}
+    line: Style = {"color": plots.QUIET, "linestyle": DASHED}
+
+    def draw(axes: Axes, controls: Sequence[str]) -> None:
+        rows = traces.filter(control=controls[0])
+        time_s, cwnd = rows["time_s"], rows["cwnd_bytes"] / 1024
+        axes.fill_between(time_s, rows["outstanding_bytes"] / 1024, step="post", **under_way)
+        axes.step(time_s, cwnd, where="post", color=plots.COLOURS[0], linewidth=1.1)
+        if high > buffer:
+            axes.axhline(buffer, linewidth=0.9, **line)
+        axes.set_ylim(0, 1.05 * high)
+        axes.set_xlim(0, 30)
+
     with plots.style():
-        figure, grid = _panels(groups, 2.1)
-        for axes, controls in zip(grid.flat, groups, strict=False):
-            rows = traces.filter(control=controls[0])
-            axes.fill_between(
-                rows["time_s"],
-                rows["outstanding_bytes"] / 1024,
-                step="post",
-                color=plots.COLOURS[4],
-                alpha=0.45,
-                linewidth=0,
-            )
-            axes.step(
-                rows["time_s"],
-                rows["cwnd_bytes"] / 1024,
-                where="post",
-                color=plots.COLOURS[0],
-                linewidth=1.1,
-            )
-            if high > CLAIMED_BUFFER / 1024:
-                axes.axhline(
-                    CLAIMED_BUFFER / 1024,
-                    color=plots.QUIET,
-                    linewidth=0.9,
-                    linestyle=DASHED,
-                )
-            axes.set_title(_names(controls))
-            axes.set_ylim(0, 1.05 * high)
-            axes.set_xlim(0, 30)
-        for axes in grid[:, 0]:
-            axes.set_ylabel("KB")
-        for axes in _lowest(grid):
-            axes.set_xlabel("time (s)")
+        figure = _grouped(drawn, 2.1, ("time (s)", "KB"), draw)
         handles = [
             stroke("congestion window", plots.COLOURS[0]),
             stroke("under way", plots.COLOURS[4], linewidth=6, alpha=0.45),
         ]
-        if high > CLAIMED_BUFFER / 1024:
+        if high > buffer:
             handles.append(stroke("the buffer, 512 KB", plots.QUIET, linestyle=DASHED))
         title = f"{PROFILE_NAMES[profile]} ({link.loss_percent.text(1)} % loss)"
-        handles.append(stroke(title, linestyle=""))
-        plots.legend(figure, handles)
+        plots.legend(figure, [*handles, stroke(title, linestyle="")])
         return figure
 
 
@@ -263,23 +223,18 @@ def links(by_profile: dict[str, Link]) -> Figure:
 
 def sensitivity(variants: Sequence[Variant]) -> Figure:
     """Goodput of each control with one thing changed, against the mean of the nine, in percent."""
-    grid = []
-    for line in variants:
-        goodput = [line.goodput_mbps[control].mean for control in CONTROLS]
-        average = sum(goodput) / len(goodput)
-        grid.append([100 * (value / average - 1) for value in goodput])
-    most = max(20.0, min(100.0, max(abs(value) for line in grid for value in line)))
-    names = [
-        f"{line.name}  ({sum(v.mean for v in line.goodput_mbps.values()) / len(CONTROLS):.2f})"
+    grid = [
+        [100 * (line.goodput_mbps[control].mean / line.mean_mbps - 1) for control in CONTROLS]
         for line in variants
     ]
+    most = max(20.0, min(100.0, max(abs(value) for line in grid for value in line)))
+    names = [f"{line.name}  ({line.mean_mbps:.2f})" for line in variants]
+    controls = list(CONTROL_NAMES.values())
     with plots.style():
         figure = plots.blank(10, 1.4 + 0.36 * len(variants))
         axes = figure.add_subplot()
-        image = plots.heat(
-            axes, grid, (-most, most), list(CONTROL_NAMES.values()), names, digits=0, colours="PuOr"
-        )
-        axes.set_xticks(range(len(CONTROLS)), list(CONTROL_NAMES.values()), rotation=40, ha="right")
+        image = plots.heat(axes, grid, (-most, most), controls, names, digits=0, colours="PuOr")
+        axes.set_xticks(range(len(controls)), controls, rotation=40, ha="right")
         axes.set_title("in brackets: mean of the nine (Mbit/s)", color=plots.QUIET)
         colour_bar(figure, image, axes, "above the mean of the nine (%)", share=0.03)
         return figure

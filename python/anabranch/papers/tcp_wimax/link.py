@@ -18,7 +18,7 @@ from anabranch.papers.intervals import Interval, interval
 from anabranch.studies.result import run
 from anabranch.support import progress
 
-from .factors import PROFILES
+from .factors import PROFILES, Runs
 from .studies import probe
 
 STEP_S = 0.02
@@ -93,13 +93,8 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
 
 def capacity(probes: pl.DataFrame) -> dict[str, dict[int, float]]:
     """By profile and replication, what datagrams reach where more is sent than fits, in Mbit/s."""
-    full = probes.filter(pl.col("load") == max(probes["load"].to_list()))
-    return {
-        profile: dict(
-            full.filter(profile=profile).select("replication", "goodput_mbps").iter_rows()
-        )
-        for profile in PROFILES
-    }
+    full = Runs(probes, "").where(load=max(probes["load"].to_list()))
+    return {profile: full.where(profile=profile).per_replication() for profile in PROFILES}
 
 
 def trace(profile: str, replication: int) -> Traced:

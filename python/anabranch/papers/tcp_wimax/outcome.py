@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import polars as pl
 
@@ -11,15 +12,18 @@ from anabranch import stats
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.sheet import together
-from anabranch.papers.verdicts import Finding, PublishedNumber
+from anabranch.papers.studies import published
+from anabranch.papers.verdicts import SHARE_TOLERANCE, Finding, PublishedNumber, Verdict, verdict
 from anabranch.stats import verdicts
 from anabranch.stats.comparison import best_set
 
-from . import link, published
-from .claims import Material, gain_percent, judge_all, ranking, westwood_gain
+from . import link
+from .claims import Material, gain_percent, judge_all, mean_of, ranking, westwood_gain
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, READINGS, Runs
 from .link import Link
 
+PUBLISHED = published(__package__, value=pl.Float64)
+"""The numbers of the paper's text: table, profile, quantity, value, bound."""
 TIED = 0.01
 """Settings whose goodputs differ by surely less than this share are tied."""
 
@@ -62,6 +66,11 @@ class Variant:
     def runs(self) -> int:
         """The fewest runs of any control."""
         return min(goodput.n for goodput in self.goodput_mbps.values())
+
+    @property
+    def mean_mbps(self) -> float:
+        """The mean of the controls."""
+        return sum(goodput.mean for goodput in self.goodput_mbps.values()) / len(CONTROLS)
 
 
 @dataclass(frozen=True)
@@ -143,29 +152,23 @@ def judge(
 def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[PublishedNumber]:
     """The numbers of the paper's text beside ours, under every reading."""
     numbers = []
-    for row in published.numbers().iter_rows(named=True):
-        for reading in READINGS:
-            if row["quantity"] == "packet_loss_percent":
-                ours = links[row["profile"]].loss_percent
-            else:
-                ours = westwood_gain(grid[reading])
-            numbers.append(
-                PublishedNumber(
-                    row["table"],
-                    {
-                        "profile": row["profile"],
-                        "quantity": row["quantity"],
-                        "bound": row["bound"],
-                        "segment_reading": reading,
-                    },
-                    row["value"],
-                    ours.mean,
-                    ours.half_width,
-                    published.verdict_of(row["bound"], row["value"], ours.mean, ours.half_width),
-                    "%",
-                )
-            )
+    for row, reading in product(PUBLISHED.rows(named=True), READINGS):
+        is_loss = row["quantity"] == "packet_loss_percent"
+        ours = links[row["profile"]].loss_percent if is_loss else westwood_gain(grid[reading])
+        key = {name: row[name] for name in ("profile", "quantity", "bound")}
+        verdict = verdict_of(row["bound"], row["value"], ours.mean, ours.half_width)
+        beside = row["value"], ours.mean, ours.half_width, verdict, "%"
+        numbers.append(PublishedNumber(row["table"], key | {"segment_reading": reading}, *beside))
     return numbers
+
+
+def verdict_of(bound: str, published: float, measured: float, half_width: float) -> Verdict:
+    """The verdict of a number; where the paper says "more than", more is no deviation.
+
+    Where it says "none", ours may be a tenth of a percent.
+    """
+    counted = min(measured, published) if bound == "above" else measured
+    return verdict(published, counted, half_width, SHARE_TOLERANCE * published or 0.1)
 
 
 def recommend(runs: Runs, profile: str) -> Recommendation | None:
@@ -213,16 +216,10 @@ def recommend(runs: Runs, profile: str) -> Recommendation | None:
 
 def variant(name: str, rows: pl.DataFrame) -> Variant:
     """One line of the sensitivity list from its rows."""
-    values = {
-        control: dict(
-            rows.filter(control=control).select("replication", "goodput_mbps").iter_rows()
-        )
-        for control in CONTROLS
-    }
-    ranked = ranking(values)
-    best, worst = ranked[0], ranked[-1]
-    others = [values[control] for control in CONTROLS if control != "bic"]
-    rest = {key: sum(by_key[key] for by_key in others) / len(others) for key in values["bic"]}
+    runs = Runs(rows, name)
+    values = {control: runs.where(control=control).per_replication() for control in CONTROLS}
+    best, *_, worst = ranking(values)
+    rest = mean_of([values[control] for control in CONTROLS if control != "bic"])
     return Variant(
         name,
         {control: interval(by_key.values()) for control, by_key in values.items()},

@@ -5,25 +5,23 @@ A real stack runs under the first reading of "segment size". Beside it stand the
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from anabranch.papers.intervals import Interval
-from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
-from anabranch.papers.runs import Setting
+from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, numbers
 from anabranch.papers.studies import Key, Sets, Work, efforts
 from anabranch.papers.verdicts import Finding
 
-from . import link, published, studies
+from . import link, studies
 from .claims import CLAIMS, Material, westwood_gain
 from .factors import (
     CLAIMED_BUFFER,
     CLAIMED_SEGMENT,
     CONTROL_NAMES,
-    CONTROLS,
     PAPERS_PROFILES,
     PROFILES,
     READINGS,
@@ -31,6 +29,8 @@ from .factors import (
     Runs,
     size,
 )
+from .outcome import PUBLISHED, verdict_of
+from .story import said
 
 LINUX: Sets = (("flows.bulk.transport.receive_autotuning", "false"),)
 """What iperf's -w does to a socket of any Linux."""
@@ -45,25 +45,30 @@ PROFILES_OF_CLAIMS = {AS_PAPER: AS_PAPER, AS_KERNEL: AS_KERNEL, REAL: "real stac
 """The claims' profiles here; the numbers of a table have the first two as heads."""
 WEAK, STRONG, GRID = "nlos10", "nlos30", "grid"
 """The parts of the study: the compared cells of two links, and all cells."""
+NOT_OF_LINUX = (
+    LeftOut("the TCP of Linux 2.6.20", "a kernel has one TCP, its own"),
+    LeftOut(
+        f"the readings {' and '.join(READINGS[1:])}",
+        "a kernel could do them, at the cost of the first one each",
+    ),
+    LeftOut("claim 5", "it is about the radio, which is the same one in the emulation"),
+)
+"""What of the main study no kernel can do, or what says nothing about one."""
+ByPlace = Mapping[str, Mapping[str, Runs]]
+"""The runs by where they ran, and by part of the study."""
 ABOUT_TCP = ("1", "2", "3", "4")
 """Claims that are about what a TCP does; the fifth is about the radio."""
 
 
 @dataclass(frozen=True)
 class RealEffort:
-    """Replications of each kind of cell, and how long their runs are."""
+    """Replications and lengths of each kind of run; `real.toml` says what each kind is."""
 
     weak: int
-    """Writes of 4 KB and buffers of 512 KB without line of sight at 10 dB, where claims 2 to 4 are
-    judged."""
     strong: int
-    """Those cells at 30 dB."""
     grid: int
-    """All 540 cells without line of sight."""
     los_grid: int
-    """The other 540."""
     probes: int
-    """Runs of the simulated probe, which says what the links lose and carry."""
     weak_duration: str
     strong_duration: str
     grid_duration: str
@@ -76,24 +81,23 @@ EFFORTS = efforts(__package__, RealEffort, "real.toml")
 def real(mode: str, bench: Bench) -> RealStack:
     """Runs what a kernel can of the grid, and what is simulated beside it."""
     effort = EFFORTS[mode]
-    own, left_out = bench.real(works("real", LINUX, effort))
-    beside = {
-        AS_PAPER: bench.simulated(works("real-2.6.20", LINUX, effort)),
-        AS_KERNEL: bench.simulated(works("real-linux-6", ALIKE, effort)),
-    }
-    by_place = {name: runs_of(rows, name) for name, rows in (*beside.items(), (REAL, own))}
+    rows, left_out = bench.everywhere(
+        {
+            AS_PAPER: works("real-2.6.20", LINUX, effort),
+            AS_KERNEL: works("real-linux-6", ALIKE, effort),
+            REAL: works("real", LINUX, effort),
+        }
+    )
+    by_place = {name: runs_of(own, name) for name, own in rows.items()}
+    others = [] if left_out else [_percentage(by_place)]
     return RealStack(
         title=bench.stack.title,
-        total_runs=sum(rows.height for rows in own.values()),
+        total_runs=sum(own.height for own in rows[REAL].values()),
         sentences=_sentences(effort, by_place),
-        numbers=[
-            *_claimed(by_place),
-            *([] if left_out else _percentages(by_place)),
-            *_grid(by_place),
-        ],
+        numbers=[*_claimed(by_place), *others, *_grid(by_place)],
         claims=[] if left_out else _claims(mode, bench, by_place),
         profiles=PROFILES_OF_CLAIMS,
-        left_out=[*left_out, *_not_of_linux()],
+        left_out=[*left_out, *NOT_OF_LINUX],
     )
 
 
@@ -129,75 +133,66 @@ def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
 
 def runs_of(rows: dict[str, pl.DataFrame], profile: str) -> dict[str, Runs]:
     """The runs by part of the study."""
+    unknown = pl.lit(float("nan"))
     return {
         name.rpartition("/")[2]: Runs(
-            SHEET.tidy(frame).with_columns(fast_recoveries=pl.lit(float("nan"))), profile
+            SHEET.tidy(frame).with_columns(fast_recoveries=unknown), profile
         )
         for name, frame in rows.items()
     }
 
 
-def _claimed(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
+def _part(by_place: ByPlace, part: str) -> dict[str, Runs]:
+    return {name: parts[part] for name, parts in by_place.items()}
+
+
+def _claimed(by_place: ByPlace) -> list[Number]:
     """The compared cells: goodput and its variation of every control."""
+    where = "writes of 4 KB, buffers of 512 KB"
     kinds = (
-        ("goodput_mbps", "Goodput in Mbit/s, writes of 4 KB, buffers of 512 KB", 2),
-        ("cov", "Coefficient of variation of 1 s goodput, writes of 4 KB, buffers of 512 KB", 3),
+        ("goodput_mbps", f"Goodput in Mbit/s, {where}", 2),
+        ("cov", f"Coefficient of variation of 1 s goodput, {where}", 3),
     )
     return [
-        number(
-            title,
-            {"link": profile, "control": CONTROL_NAMES[control]},
-            value,
-            cells,
-            digits=digits,
-        )
+        one
         for value, title, digits in kinds
         for profile in (STRONG, WEAK)
-        for control in CONTROLS
-        for cells in [_cells(by_place, profile, control=control)]
-        if cells is not None
+        for control, name in CONTROL_NAMES.items()
+        for cell in [({"link": profile, "control": name}, {"control": control})]
+        for one in numbers(title, value, _part(by_place, profile), [cell], digits)
     ]
 
 
-def _percentages(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
+def _percentage(by_place: ByPlace) -> Number:
     """The published number that is about what a TCP does."""
-    claimed = published.value("nlos10", "westwood_above_worst_percent")
+    row = PUBLISHED.row(by_predicate=pl.col("bound") == "up to", named=True)
     gains = {name: westwood_gain(parts[WEAK]) for name, parts in by_place.items()}
     own = gains.pop(REAL)
     nothing = Interval(math.nan, math.nan, 0)
-    verdict = published.verdict_of("up to", claimed, own.mean, own.half_width)
+    verdict = verdict_of(row["bound"], row["value"], own.mean, own.half_width)
     key: dict[str, float | int | str] = {"link": "nlos10", "quantity": "Westwood+ above worst, %"}
-    return [Number("Numbers of the text", key, claimed, gains, own, nothing, 1, verdict)]
+    return Number("Numbers of the text", key, row["value"], gains, own, nothing, 1, verdict)
 
 
-def _grid(by_place: dict[str, dict[str, Runs]]) -> list[Number]:
+def _grid(by_place: ByPlace) -> list[Number]:
     """The whole grid: means over all but one or two factors."""
-    title = "Goodput in Mbit/s over the whole grid"
+    if GRID not in by_place[REAL]:
+        return []
     factors = {"buffer": "buffer", "segment": "write size", "control": "control"}
-    return [
-        number(
-            title, {"link": profile, "factor": name, "value": place.title}, "goodput_mbps", cells
+    cells = (
+        (
+            {"link": profile, "factor": name, "value": place.title},
+            {"profile": profile, factor: place.value},
         )
         for profile in PROFILES
         for factor, name in factors.items()
         for place in SHEET.places(factor)
-        for where in [{factor: place.value}]
-        for cells in [_cells(by_place, GRID, profile=profile, **where)]
-        if cells is not None
-    ]
+    )
+    title = "Goodput in Mbit/s over the whole grid"
+    return list(numbers(title, "goodput_mbps", _part(by_place, GRID), cells))
 
 
-def _cells(
-    by_place: dict[str, dict[str, Runs]], part: str, **where: Setting
-) -> dict[str, Runs] | None:
-    """These cells' runs, by where they ran; None where there are none."""
-    if part not in by_place[REAL]:
-        return None
-    runs = {name: parts[part].where(**where) for name, parts in by_place.items()}
-    return None if runs[REAL].frame.is_empty() else runs
-
-
-def _claims(mode: str, bench: Bench, by_place: dict[str, dict[str, Runs]]) -> list[Finding]:
+def _claims(mode: str, bench: Bench, by_place: ByPlace) -> list[Finding]:
     """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
     if GRID not in by_place[REAL]:
         return []
@@ -216,7 +211,7 @@ def _claims(mode: str, bench: Bench, by_place: dict[str, dict[str, Runs]]) -> li
     ]
 
 
-def whole(parts: dict[str, Runs]) -> Runs:
+def whole(parts: Mapping[str, Runs]) -> Runs:
     """The grid with the compared cells as they are by themselves, longer and more often."""
     is_compared = (
         pl.col("profile").is_in([STRONG, WEAK])
@@ -228,45 +223,33 @@ def whole(parts: dict[str, Runs]) -> Runs:
     return replace(parts[GRID], frame=pl.concat(frames))
 
 
-def _sentences(effort: RealEffort, by_place: dict[str, dict[str, Runs]]) -> list[str]:
-    said = [
-        "A kernel has one TCP, its own: the paper's was that of Linux 2.6.20. Each run is over the"
-        " very channel that the simulated one of its replication has.",
-        _agreement(WEAK, by_place, f"the weak link's compared cells ({effort.weak_duration} each)"),
-        _agreement(STRONG, by_place, f"the good link's ({effort.strong_duration} each)"),
-    ]
-    if GRID in by_place[REAL]:
-        said.append(_agreement(GRID, by_place, f"the grid ({effort.grid_duration} each)"))
-    return said
+def _sentences(effort: RealEffort, by_place: ByPlace) -> list[str]:
+    parts = {
+        WEAK: f"the weak link's compared cells ({effort.weak_duration} each)",
+        STRONG: f"the good link's ({effort.strong_duration} each)",
+        GRID: f"the grid ({effort.grid_duration} each)",
+    }
+    there = by_place[REAL]
+    agreements = (_agreement(_part(by_place, one), parts[one]) for one in parts if one in there)
+    return [said("real"), *agreements]
 
 
-def _agreement(part: str, by_place: dict[str, dict[str, Runs]], what: str) -> str:
+def _agreement(runs: Mapping[str, Runs], what: str) -> str:
     """How many cells agree with the simulated Linux 6, and the one that does least."""
     names = ["profile", "control", "segment", "buffer"]
-    own, other = (by_place[name][part].by(names) for name in (REAL, AS_KERNEL))
+    own, other = (runs[name].by(names) for name in (REAL, AS_KERNEL))
     both = own.join(other, on=names, suffix="_simulated").with_columns(
         off=100 * (pl.col("mean") / pl.col("mean_simulated") - 1)
     )
-    near = both.filter(pl.col("off").abs() <= 10).height
     worst = both.sort(pl.col("off").abs(), *names).row(-1, named=True)
-    where = (
-        f"{worst['profile']}, {CONTROL_NAMES[worst['control']]}, {size(worst['segment'])},"
-        f" {size(worst['buffer'])}"
+    return said(
+        "agreement",
+        count=both.height,
+        what=what,
+        near=both.filter(pl.col("off").abs() <= 10).height,
+        median=float(np.median(both["off"].to_numpy())),
+        worst=worst,
+        control=CONTROL_NAMES[worst["control"]],
+        segment=size(worst["segment"]),
+        buffer=size(worst["buffer"]),
     )
-    median = float(np.median(both["off"].to_numpy()))
-    return (
-        f"Of {both.height} of {what} {near} are within 10 % of the simulated Linux 6 in goodput;"
-        f" median {median:+.1f} %, the farthest {worst['off']:+.0f} % ({where})."
-    )
-
-
-def _not_of_linux() -> list[LeftOut]:
-    """What of the main study no kernel can do, or what says nothing about one."""
-    return [
-        LeftOut("the TCP of Linux 2.6.20", "a kernel has one TCP, its own"),
-        LeftOut(
-            f"the readings {' and '.join(READINGS[1:])}",
-            "a kernel could do them, at the cost of the first one each",
-        ),
-        LeftOut("claim 5", "it is about the radio, which is the same one in the emulation"),
-    ]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import polars as pl
+
 from anabranch._engine import Scenario
 from anabranch.papers import studies
 from anabranch.papers.studies import (
@@ -23,7 +25,7 @@ from anabranch.papers.studies import (
 )
 from anabranch.support.toml_text import inline
 
-from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
+from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS, SHEET
 
 _text = partial(file_text, __package__)
 
@@ -40,12 +42,6 @@ GRID_COLUMNS = (
     "link.air.forward.mean_bits_per_symbol",
 )
 CONCURRENT: Sets = (("run.warm_up", "5 s"),)
-WIRE: Sets = (
-    ("links.air", '{ ends = ["base", "station"], rate = "10 Mbit/s", delay = "20 ms" }'),
-    ("flows.bulk.transport", '{ kind = "tcp", cc = { kind = "cubic" } }'),
-)
-"""A wire of 10 Mbit/s instead of the radio, with CUBIC, whose speed in ns-3 is known."""
-
 DURATION_S = 30.0
 """The length of a run of the grid, as `scenario.toml` has it."""
 
@@ -58,14 +54,11 @@ FLOWS = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Effort:
-    """Replications of each kind of cell."""
+    """Replications of each kind of cell; `efforts.toml` says what each kind is."""
 
     claimed: dict[str, int]
-    """Per reading: cells with writes of 4 KB and buffers of 512 KB, all profiles."""
     grid: dict[str, int]
-    """Per reading: all other cells of the profiles that the paper has results of."""
     los_grid: dict[str, int]
-    """Per reading: all other cells."""
     probes: int
     distance: int
     coherence: int
@@ -74,13 +67,9 @@ class Effort:
     pairs: int
     stations: int
     traced_transfers: int
-    """Traced transfers per control over the weak link, for what a transfer's time goes into."""
     traced_probes: int
-    """Traced runs of the probe per profile, for burst lengths and coherence times."""
     only_papers_profiles: bool
-    """Whether concurrent flows and stations are left out with line of sight."""
     duration: str | None = None
-    """The length of every run, instead of its scenario's."""
 
     @property
     def sets(self) -> Sets:
@@ -108,12 +97,10 @@ def grid(reading: Reading, effort: Effort) -> Work:
 
     def replications(key: Key) -> int:
         others = effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
-        wanted = others[reading.name]
-        if _is_claimed(key):
-            wanted = max(wanted, effort.claimed[reading.name])
-        return wanted
+        is_claimed = (key["segment"], key["buffer"]) == (CLAIMED_SEGMENT, CLAIMED_BUFFER)
+        return max(others[reading.name], effort.claimed[reading.name] if is_claimed else 0)
 
-    loaded = Scenario.parse(_text("scenario.toml"), reading.sets + effort.sets)
+    loaded = network(reading.sets + effort.sets)
     return Work(f"grid/{reading.name}", reading.title, loaded, replications, GRID_COLUMNS)
 
 
@@ -136,10 +123,12 @@ def all_studies(effort: Effort) -> Iterator[Work]:
             yield study.work(effort, effort.sets, ran=effort.has_profile)
         else:
             yield study.work(effort, effort.sets)
+    before_flows = _text("scenario.toml").partition("\n[flows.")[0]
+    text = f"{before_flows}\n\n{_text('sweep_pairs.toml')}"
     yield Work(
         "pairs",
         "two controls against each other",
-        Scenario.parse(_network() + _text("sweep_pairs.toml"), CONCURRENT + effort.sets),
+        Scenario.parse(text, CONCURRENT + effort.sets),
         lambda key: effort.pairs if effort.has_profile(key) else 0,
         ("first.goodput_kbit_per_s", "second.goodput_kbit_per_s"),
     )
@@ -156,12 +145,15 @@ def all_studies(effort: Effort) -> Iterator[Work]:
 def probe(profile: str) -> Scenario:
     """The probe over one profile's link, without a sweep."""
     sets = described(__package__)["probe"].sets
-    return _with_sweep("", (*sets, ("links.air.radio.profile", profile)))
+    return with_sweep(_text("scenario.toml"), "", (*sets, ("links.air.radio.profile", profile)))
 
 
 def wire() -> Scenario:
-    """A transfer over a wire of 10 Mbit/s."""
-    return _with_sweep("", WIRE)
+    """A transfer over a wire of 10 Mbit/s instead of the radio, with CUBIC: ns-3's is known."""
+    air = '{ ends = ["base", "station"], rate = "10 Mbit/s", delay = "20 ms" }'
+    transport = '{ kind = "tcp", cc = { kind = "cubic" } }'
+    sets = (("links.air", air), ("flows.bulk.transport", transport))
+    return with_sweep(_text("scenario.toml"), "", sets)
 
 
 def stations_text(count: int) -> str:
@@ -194,24 +186,33 @@ def stations_text(count: int) -> str:
         },
     }
     content = {"name": "tcp-wimax-stations", "seed": tree["seed"], "run": tree["run"]}
-    return _toml(content | {"links": links, "paths": paths, "flows": flows, "sweep": sweep})
+    content |= {"links": links, "paths": paths, "flows": flows, "sweep": sweep}
+    return "".join(f"{name} = {inline(value)}\n" for name, value in content.items())
 
 
-def _is_claimed(key: Key) -> bool:
-    return (key["segment"], key["buffer"]) == (CLAIMED_SEGMENT, CLAIMED_BUFFER)
+def pair_shares(rows: pl.DataFrame) -> pl.DataFrame:
+    """Per run: profile, first, second, replication, share of the first in percent.
+
+    A pair in both orders is one pair: what starts first by chance is averaged out.
+    """
+    pair = ["profile", "first", "second", "replication"]
+    share = SHEET.tidy(rows).select(*pair, "percent")
+    swapped = share.rename({"first": "second", "second": "first"})
+    mirrored = swapped.select(*pair, percent=100 - pl.col("percent"))
+    each = pl.concat([share, mirrored]).group_by(pair, maintain_order=True)
+    return each.agg(pl.col("percent").mean())
 
 
-def _with_sweep(name: str, sets: Sets) -> Scenario:
-    return with_sweep(_text("scenario.toml"), _text(name) if name else "", sets)
-
-
-def _network() -> str:
-    """The scenario up to its flows."""
-    network, separator, _ = _text("scenario.toml").partition("\n[flows.")
-    assert separator, "the scenario has its flows after its network"
-    return f"{network}\n\n"
-
-
-def _toml(value: Any) -> str:
-    """A tree of tables as TOML: those on top as lines, the others inline."""
-    return "".join(f"{name} = {inline(item)}\n" for name, item in value.items())
+def station_rows(rows: pl.DataFrame, stations: int) -> pl.DataFrame:
+    """Per run: profile, control, replication, stations, goodput_mbps of all, jain."""
+    columns = [f"s{number}.goodput_kbit_per_s" for number in range(1, stations + 1)]
+    total = pl.sum_horizontal(columns)
+    squares = pl.sum_horizontal(pl.col(name) ** 2 for name in columns)
+    return rows.select(
+        "profile",
+        "control",
+        pl.col("replication").cast(pl.Int64),
+        stations=pl.lit(stations),
+        goodput_mbps=total / 1e3,
+        jain=total**2 / (stations * squares),
+    )

@@ -4,6 +4,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from anabranch.figures.table import Table
+from anabranch.papers import facets
+from anabranch.papers.intervals import Interval
+from anabranch.papers.page import Context
 from anabranch.papers.tables import listed, of_published, of_records, recorded
 from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
 
@@ -12,24 +15,23 @@ from .factors import (
     CONTROL_NAMES,
     CONTROLS,
     PROFILE_NAMES,
+    PROFILES,
     READING_NAMES,
+    READINGS,
     SEGMENTS,
     SHEET,
     size,
 )
-from .outcome import TcpWimaxOutcome
+from .outcome import TcpWimaxOutcome, aggression
 from .studies import FLOWS
 
 
 def of(outcome: TcpWimaxOutcome, _width: int) -> list[RenderableType]:
     """Links, throughput, the paper's numbers, speed."""
     throughput = listed(SHEET, "throughput", outcome.studies)
-    shown: list[RenderableType] = [
-        table.rich()
-        for table in (links(outcome), throughput, of_published(SHEET, "text", outcome.cells))
-    ]
+    shown = (links(outcome), throughput, of_published(SHEET, "text", outcome.cells))
     speed = story.speed(outcome)
-    return shown if speed is None else [*shown, Text(speed)]
+    return [*(table.rich() for table in shown), *([] if speed is None else [Text(speed)])]
 
 
 def links(outcome: TcpWimaxOutcome, name: str = "links") -> Table:
@@ -65,56 +67,79 @@ def sensitivity(outcome: TcpWimaxOutcome, name: str = "sensitivity") -> Table:
     """What each choice changes."""
     found = []
     for variant in outcome.variants:
-        goodputs = [one.mean for one in variant.goodput_mbps.values()]
-        best, worst = CONTROL_NAMES[variant.best], CONTROL_NAMES[variant.worst]
+        ends = {"best": CONTROL_NAMES[variant.best], "worst": CONTROL_NAMES[variant.worst]}
         is_decidable = variant.runs >= DECIDABLE_REPLICATIONS
-        found.append(
-            vars(variant)
-            | {
-                "mean_mbps": sum(goodputs) / len(CONTROLS),
-                "best": best,
-                "worst": worst,
-                "sure_best": best if is_decidable else "open",
-                "sure_worst": worst if is_decidable else "open",
-            }
-        )
+        sure = {f"sure_{end}": one if is_decidable else "open" for end, one in ends.items()}
+        found.append(vars(variant) | {"mean_mbps": variant.mean_mbps} | ends | sure)
     return of_records(SHEET, name, found)
 
 
 def recommendations(outcome: TcpWimaxOutcome) -> Table:
     """The setting for each link, or that it is not resolved."""
     found = []
-    for profile, advised in outcome.recommendations.items():
-        is_any = len(advised.segments) == len(SEGMENTS)
-        words = f"cannot be told after {advised.goodput_mbps.n} replications"
-        setting = dict.fromkeys(("buffer", "segments", "goodput", "cov"), "") | {"control": words}
-        if advised.is_resolved:
-            setting = {
-                "control": CONTROL_NAMES[advised.control],
-                "buffer": size(advised.buffer),
-                "segments": "any" if is_any else ", ".join(map(size, advised.segments)),
-                "goodput": advised.goodput_mbps.text(),
-                "cov": f"{advised.cov:.2f}",
-            }
-        others = ", ".join(CONTROL_NAMES[control] for control in advised.candidates)
-        found.append({"link": PROFILE_NAMES[profile], "others": others} | setting)
+    for best in outcome.recommendations.values():
+        is_any = len(best.segments) == len(SEGMENTS)
+        segments = "any" if is_any else ", ".join(map(size, best.segments))
+        about = story.words(best) | {"segments": segments}
+        if not best.is_resolved:
+            about |= dict.fromkeys(("buffer", "segments", "goodput", "cov"), "")
+            about["control"] = f"cannot be told after {best.goodput_mbps.n} replications"
+        found.append(about)
     return of_records(SHEET, "recommendations", found)
+
+
+def context(outcome: TcpWimaxOutcome) -> Context:
+    """What the page's template needs of its own."""
+    there = set(outcome.shares["profile"])
+    return {
+        "counts": _counts(outcome),
+        "numbers": of_published(SHEET, "text", outcome.cells),
+        "links": links(outcome, "shown_links"),
+        "recommendations": recommendations(outcome),
+        "sensitivity": sensitivity(outcome, "shown_sensitivity"),
+        "speed": story.speed(outcome),
+        "readings": READINGS,
+        "reading_names": READING_NAMES,
+        "profiles": PROFILES,
+        "profile_names": PROFILE_NAMES,
+        "control_names": CONTROL_NAMES,
+        "aggression": {
+            profile: [
+                (row["first"], Interval(row["mean"], row["half_width"], row["n"]))
+                for row in aggression(outcome.shares, profile).iter_rows(named=True)
+            ]
+            for profile in PROFILES
+            if profile in there
+        },
+    }
+
+
+def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
+    """Figure -> how many runs its numbers come from."""
+    counts = facets.counts(SHEET, outcome.studies)
+    for reading, runs in outcome.grid.items():
+        for profile in PROFILES:
+            own = runs.where(profile=profile)
+            counts[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
+    counts["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
+    if pairs := sorted(set(outcome.pairs["n"])):
+        counts["pairs"] = (
+            f"Means of {' to '.join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))} runs"
+        )
+    return counts
 
 
 def sections(outcome: TcpWimaxOutcome) -> list[list[str]]:
     """What the record says after the finding."""
-    described = {
-        name: listed(SHEET, name, outcome.studies)
-        for name in ("throughput", "pairs", "stations", "coherence")
-    }
-    before = (
-        links(outcome),
-        described["throughput"],
-        of_published(SHEET, "recorded", outcome.cells),
-    )
-    after = (flows(outcome), described["pairs"], described["stations"], sensitivity(outcome))
+
+    def described(name: str) -> Table:
+        return listed(SHEET, name, outcome.studies)
+
+    numbers = of_published(SHEET, "recorded", outcome.cells)
+    before = (links(outcome), described("throughput"), numbers)
+    after = (flows(outcome), described("pairs"), described("stations"), sensitivity(outcome))
     return [
         *(table.markdown() for table in before),
         recorded(outcome.claims, READING_NAMES),
-        *(table.markdown() for table in (*after, described["coherence"])),
+        *(table.markdown() for table in (*after, described("coherence"))),
     ]

@@ -4,7 +4,7 @@ Those count or rank means ("most cases", "the best cell"), have several inequali
 ask whether an effect is detected; their evidence says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,13 +13,13 @@ import polars as pl
 from scipy import stats
 
 from anabranch.papers import rows
-from anabranch.papers.intervals import Interval, difference, interval, variance
+from anabranch.papers.intervals import difference, interval, variance
+from anabranch.papers.rows import Judgement
 from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
     Claim,
     Finding,
-    Part,
     above,
     all_of,
     within,
@@ -80,7 +80,7 @@ def judge_all(material: Material) -> list[Finding]:
     return [claim.judge(material, material.clock) for claim in CLAIMS]
 
 
-def lower_rto_max_raises_mos(material: Material) -> list[Part]:
+def lower_rto_max_raises_mos(material: Material) -> Iterator[Judgement]:
     """Claim 2, on Table 2's configurations; steps on the mean over its eight columns."""
     table = material.runs.both_losses(0.1)
     at = {rto: table.where(rto_max_s=rto).per_replication() for rto in RTO_MAX_S}
@@ -92,55 +92,35 @@ def lower_rto_max_raises_mos(material: Material) -> list[Part]:
         for state, pmr in COLUMNS
     ]
     steps = [difference(at[lower], at[higher]) for higher, lower in pairwise((1.0, 0.5, 0.2, 0.1))]
-    high = _largest_change(at, [10.0, 5.0, 2.0], 1.0)
-    low = _largest_change(at, [0.08, 0.05, 0.02], 0.1)
     best = max(RTO_MAX_S, key=lambda rto: _mean(at[rto]))
     regret = difference(at[best], at[0.1])
-    return [
-        Part(
-            f"0.1 s is {rise.text(signed=True)} MOS above 1 s, in"
-            f" {sum(column.positive for column in columns)} of {len(columns)} columns and in"
-            f" {sum(step.positive for step in steps)} of {len(steps)} steps",
-            all_of([above(rise, INDIFFERENT), *map(above, columns), *map(above, steps)]),
-        ),
-        Part(
-            f"the largest change above 1 s is {high.text(signed=True)}",
-            high.is_little,
-        ),
-        Part(
-            f"below 0.1 s {low.text(signed=True)} (little: under {LITTLE:.0%} of the rise)",
-            low.is_little,
-        ),
-        Part(
-            f"the best of all is {best:g} s, {regret.text(signed=True)} above 0.1 s",
-            best == 0.1 or within(regret, INDIFFERENT),
-        ),
-    ]
+    yield (
+        all_of([above(rise, INDIFFERENT), *map(above, columns), *map(above, steps)]),
+        {
+            "rise": rise,
+            "columns": sum(column.positive for column in columns),
+            "all_columns": len(columns),
+            "steps": sum(step.positive for step in steps),
+            "all_steps": len(steps),
+        },
+    )
+    yield _largest_change(at, [10.0, 5.0, 2.0], 1.0)
+    yield _largest_change(at, [0.08, 0.05, 0.02], 0.1)
+    yield best == 0.1 or within(regret, INDIFFERENT), {"best": best, "regret": regret}
 
 
-def pmr_0_or_1_is_best(material: Material) -> list[Part]:
+def pmr_0_or_1_is_best(material: Material) -> Iterator[Judgement]:
     """Claim 4, mean over all of Table 2's other factors."""
     table = material.runs.both_losses(0.1)
     at = {pmr: table.where(pmr=pmr).per_replication() for pmr in PMR}
     slight = difference(at[1], at[0])
-    parts = [
-        Part(
-            f"PMR 1 is {slight.text(signed=True)} MOS above PMR 0",
-            all_of([above(slight), within(slight, SLIGHTLY)]),
-        )
-    ]
+    yield all_of([above(slight), within(slight, SLIGHTLY)]), {"slight": slight}
     for low in (0, 1):
         gains = {high: difference(at[low], at[high]) for high in (2, 5)}
-        numbers = " and ".join(
-            f"{gain.text(signed=True)} on PMR {high}" for high, gain in gains.items()
-        )
-        parts.append(
-            Part(f"PMR {low} gains {numbers}", all_of([above(gain) for gain in gains.values()]))
-        )
-    return parts
+        yield all_of([above(gain) for gain in gains.values()]), {"gains": gains}
 
 
-def small_gain_at_2_percent(material: Material) -> list[Part]:
+def small_gain_at_2_percent(material: Material) -> Iterator[Judgement]:
     """Claim 5, at 25/25 ms: the gain is MOS at 0.1 s minus MOS at 10 s."""
     at_2 = material.runs.both_losses(0.02).at_25_ms()
     gain_2, gain_10 = _gain(at_2), _gain(material.runs.both_losses(0.1).at_25_ms())
@@ -148,47 +128,27 @@ def small_gain_at_2_percent(material: Material) -> list[Part]:
         [MUCH_SMALLER * gain_10[key] - gain_2[key] for key in gain_2 if key in gain_10]
     )
     gains = {pmr: _gain(at_2.where(pmr=pmr)) for pmr in PMR}
-    means = ", ".join(f"{_mean(gains[pmr]):.2f} (PMR {pmr})" for pmr in PMR)
     leads = [above(difference(gains[0], gains[pmr])) for pmr in PMR if pmr != 0]
     spread = at_2.by(["rto_max_s", "pmr", "delay_centric"])
     widths = spread.group_by("rto_max_s").agg(pl.col("half_width").mean()).sort("half_width")
     narrowest, width = widths.row(0)
-    width_near, width_far = (
-        widths.filter(rto_max_s=rto)["half_width"].item() for rto in (0.1, 10.0)
-    )
-    return [
-        Part(
-            f"the gain from 10 s to 0.1 s is {interval(gain_2.values()).text()} MOS at 2 % loss and"
-            f" {interval(gain_10.values()).text()} at 10 %",
-            above(excess),
-        ),
-        Part(f"per PMR it is {means}", all_of(leads)),
-        Part(
-            f"half-widths average {width_far:.3f} at 10 s, {width_near:.3f} at 0.1 s and are"
-            f" narrowest, {width:.3f}, at {narrowest:g} s",
-            NEAR[0] <= narrowest <= NEAR[1] and _narrower(spread, 0.1, 10.0),
-        ),
-    ]
+    near, far = (widths.filter(rto_max_s=rto)["half_width"].item() for rto in (0.1, 10.0))
+    said = {"far": far, "near": near, "width": width, "narrowest": narrowest}
+    yield above(excess), {"gain": interval(gain_2.values()), "gain_10": interval(gain_10.values())}
+    yield all_of(leads), {"means": {pmr: _mean(gain) for pmr, gain in gains.items()}}
+    yield NEAR[0] <= narrowest <= NEAR[1] and _narrower(spread, 0.1, 10.0), said
 
 
-def delay_centric_helps(material: Material) -> list[Part]:
+def delay_centric_helps(material: Material) -> Iterator[Judgement]:
     """Claim 6: a case is a configuration with delay-centric on against the same with it off."""
     cases = paired_cases(material.runs)
     helped = cases.filter(pl.col("mean") > 0).height
     decidable = cases.filter(pl.col("n") >= DECIDABLE_REPLICATIONS)
     better = decidable.filter(pl.col("mean") - pl.col("half_width") > 0).height
     worse = decidable.filter(pl.col("mean") + pl.col("half_width") < 0).height
-    return [
-        Part(
-            f"of the cases whose sign the interval decides, it helps in {better} and harms in"
-            f" {worse}",
-            None if better + worse == 0 else better > worse,
-        ),
-        Part(
-            f"the mean difference is positive in {helped} of {cases.height} cases",
-            2 * helped > cases.height,
-        ),
-    ]
+    decided = None if better + worse == 0 else better > worse
+    yield decided, {"better": better, "worse": worse}
+    yield 2 * helped > cases.height, {"helped": helped, "cases": cases.height}
 
 
 def paired_cases(runs: Runs) -> pl.DataFrame:
@@ -200,7 +160,7 @@ def paired_cases(runs: Runs) -> pl.DataFrame:
     return paired(runs.frame, "delay_centric", "off", "mos", by=case)
 
 
-def best_cell(material: Material) -> list[Part]:
+def best_cell(material: Material) -> Iterator[Judgement]:
     """Claim 7, among the 88 cells of Table 2."""
     table = material.runs.both_losses(0.1)
     row = table2_means(material.runs).sort("mean", descending=True).row(0, named=True)
@@ -217,20 +177,12 @@ def best_cell(material: Material) -> list[Part]:
         )
     )
     claimed_mean = table.where(**claimed).mean()
-    return [
-        Part(
-            f"the claimed cell has {claimed_mean.text()}, {regret.text(signed=True)} below the"
-            " best",
-            key == claimed or within(regret, INDIFFERENT),
-        ),
-        Part(
-            f"the highest of our 88 cells is {_name(key)} with {row['mean']:.2f}{in_paper}",
-            key == claimed,
-        ),
-    ]
+    holds = key == claimed or within(regret, INDIFFERENT)
+    yield holds, {"claimed": claimed_mean, "regret": regret}
+    yield key == claimed, {"name": _name(key), "mean": row["mean"], "in_paper": in_paper}
 
 
-def no_effect_at_very_low_losses(material: Material) -> list[Part]:
+def no_effect_at_very_low_losses(material: Material) -> Iterator[Judgement]:
     """Claim 8, at 0.5 % on both paths and 25/25 ms.
 
     Detectable as it could have been to the paper, whose runs were not paired: by a Kruskal-Wallis
@@ -246,32 +198,21 @@ def no_effect_at_very_low_losses(material: Material) -> list[Part]:
         spans.append(max(means) - min(means))
         detected += _differ(samples, 0.05 / len(COLUMNS))
         replications = len(samples[0])
-    return [
-        Part(
-            f"over RTO.Max the means span at most {max(spans):.2f} MOS in a column",
-            max(spans) <= INDIFFERENT,
-        ),
-        Part(
-            f"with {replications} replications an effect is detectable in {detected} of"
-            f" {len(COLUMNS)} columns",
-            detected == 0,
-        ),
-    ]
+    said = {"replications": replications, "detected": detected, "columns": len(COLUMNS)}
+    yield max(spans) <= INDIFFERENT, {"span": max(spans)}
+    yield detected == 0, said
 
 
 CLAIMS: list[Claim[Material]] = rows.load(
     file_text(__package__, "claims.toml"),
-    {
-        function.__name__: function
-        for function in (
-            lower_rto_max_raises_mos,
-            pmr_0_or_1_is_best,
-            small_gain_at_2_percent,
-            delay_centric_helps,
-            best_cell,
-            no_effect_at_very_low_losses,
-        )
-    },
+    (
+        lower_rto_max_raises_mos,
+        pmr_0_or_1_is_best,
+        small_gain_at_2_percent,
+        delay_centric_helps,
+        best_cell,
+        no_effect_at_very_low_losses,
+    ),
 )
 
 
@@ -283,22 +224,13 @@ def _mean(per_replication: dict[int, float]) -> float:
     return float(np.mean(list(per_replication.values()))) if per_replication else float("nan")
 
 
-@dataclass(frozen=True)
-class _Change:
-    """The largest change of MOS over some settings, against that at a reference."""
-
-    setting: float
-    change: Interval
-    is_little: bool | None
-    """Whether every setting's change is less than LITTLE of the rise from 1 s to 0.1 s."""
-
-    def text(self, *, signed: bool) -> str:
-        return f"{self.change.text(signed=signed)} MOS (at {self.setting:g} s)"
-
-
 def _largest_change(
     at: dict[float, dict[int, float]], settings: list[float], reference: float
-) -> _Change:
+) -> Judgement:
+    """The largest change of MOS over some settings, against that at a reference.
+
+    It holds where every setting's change is less than LITTLE of the rise from 1 s to 0.1 s.
+    """
     changes = {setting: difference(at[setting], at[reference]) for setting in settings}
     setting = max(changes, key=lambda key: abs(changes[key].mean))
     # A ratio of two means has no t interval; that a share of one exceeds the other has.
@@ -314,7 +246,8 @@ def _largest_change(
         for other in settings
         for sign in (1, -1)
     ]
-    return _Change(setting, changes[setting], all_of([above(margin) for margin in margins]))
+    said = {"at": setting, "change": changes[setting], "little": LITTLE}
+    return all_of([above(margin) for margin in margins]), said
 
 
 def _gain(cells: Runs) -> dict[int, float]:

@@ -9,19 +9,27 @@ from dataclasses import dataclass
 import polars as pl
 
 from anabranch.papers.intervals import Interval
-from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, number
+from anabranch.papers.real import (
+    REAL,
+    SCTP_ALIKE,
+    SCTP_PROFILES,
+    Bench,
+    LeftOut,
+    Number,
+    RealStack,
+    farthest,
+    number,
+)
 from anabranch.papers.studies import Settings, Work, as_sets, efforts, file_text, with_sweep
 from anabranch.papers.verdicts import Verdict, verdict
 from anabranch.support.toml_text import inline
 
 from .factors import PMR, SHEET, WAITS_MS, Runs
 from .published import MOS_TOLERANCE, table2
+from .story import said
 from .studies import COLUMNS, TEN_PERCENT, clock_sets
 
 AS_PAPER = "simulated, ns-2"
-PROFILES = {"usrsctp": "freebsd_10", "kernel": "linux"}
-"""The simulated SCTP that is like each stack's."""
-ALIKE = {"usrsctp": "simulated, FreeBSD 10", "kernel": "simulated, Linux"}
 LEAST_PMR = {"usrsctp": 0, "kernel": 1}
 
 CLOCK = "on_arrival"
@@ -30,14 +38,11 @@ CLOCK = "on_arrival"
 
 @dataclass(frozen=True)
 class RealEffort:
-    """How much is run."""
+    """How much is run; `real.toml` says what each key is."""
 
     replications: int
-    """Replications of each cell."""
     rto_max_s: list[float]
-    """Which rows of the table."""
     waits_ms: list[int]
-    """Which mean queue delays, of either path; the paper's means are over all nine pairs."""
 
 
 EFFORTS = efforts(__package__, RealEffort, "real.toml")
@@ -47,19 +52,19 @@ EFFORTS = efforts(__package__, RealEffort, "real.toml")
 def real(mode: str, bench: Bench) -> RealStack:
     """Runs the cells with plain failover, and simulates them."""
     effort, sctp = EFFORTS[mode], bench.stack.sctp
-    alike = ALIKE[sctp]
     wanted = {
         AS_PAPER: _work("real-paper", effort, sctp, {}),
-        alike: _work(f"real-{PROFILES[sctp]}", effort, sctp, transport(sctp)),
+        SCTP_ALIKE[sctp]: _work(f"real-{SCTP_PROFILES[sctp]}", effort, sctp, transport(sctp)),
         REAL: _work("real", effort, sctp, transport(sctp)),
     }
-    own, left_out = bench.real([wanted[REAL]])
-    rows = own | bench.simulated([wanted[AS_PAPER], wanted[alike]])
-    by_place = {name: Runs(SHEET.tidy(rows[work.name]), name) for name, work in wanted.items()}
-    numbers = _table2(effort, by_place)
+    rows, left_out = bench.everywhere({place: [work] for place, work in wanted.items()})
+    runs = {
+        place: Runs(SHEET.tidy(rows[place][work.name]), place) for place, work in wanted.items()
+    }
+    numbers = _table2(effort, runs)
     return RealStack(
         title=bench.stack.title,
-        total_runs=own[wanted[REAL].name].height,
+        total_runs=runs[REAL].frame.height,
         sentences=_sentences(effort, sctp, numbers),
         numbers=numbers,
         claims=[],
@@ -81,7 +86,7 @@ def transport(sctp: str) -> Settings:
     return {
         "flows.call.transport": {
             "kind": "sctp",
-            "profile": PROFILES[sctp],
+            "profile": SCTP_PROFILES[sctp],
             "rto_min": "20 ms",
             "association_max_retrans": "off",
             "hb_interval": "100 ms",
@@ -106,11 +111,8 @@ def _work(name: str, effort: RealEffort, sctp: str, settings: Settings) -> Work:
         f"axes.{axis} = {{ set = {inline(path)}, values = {inline(values)} }}\n"
         for axis, (path, values) in axes.items()
     )
-    loaded = with_sweep(
-        file_text(__package__, "scenario.toml"),
-        sweep,
-        (*TEN_PERCENT, *clock_sets(CLOCK), *as_sets(settings)),
-    )
+    sets = (*TEN_PERCENT, *clock_sets(CLOCK), *as_sets(settings))
+    loaded = with_sweep(file_text(__package__, "scenario.toml"), sweep, sets)
     title = "Table 2 with plain failover"
     return Work(name, title, loaded, lambda _: effort.replications, COLUMNS)
 
@@ -143,20 +145,13 @@ def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
 
 
 def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:
-    said = [
-        "A stack's RTO.Initial, window and bursts are its own; as in the paper no SACK is delayed,"
-        " which a stack calls a SACK for each packet.",
-    ]
-    if sctp == "usrsctp":
-        said.append("Each packet has 8 B of UDP more (RFC 6951), and timers tick every 10 ms.")
-    if len(effort.waits_ms) < len(WAITS_MS):
-        waits = ", ".join(str(wait) for wait in effort.waits_ms)
-        said.append(
-            f"Mean queue delays are {waits} ms on both paths here; the paper's numbers are means"
-            " over its nine pairs, so they have no verdict."
-        )
-    far = max(numbers, key=lambda one: abs(one.deviation_percent.mean))
+    far = farthest(numbers)
     off = far.real.mean - list(far.simulated.values())[-1].mean
     where = ", ".join(f"{name} {value}" for name, value in far.key.items())
-    said.append(f"The farthest from the simulated column beside it is {off:+.2f} MOS ({where}).")
-    return said
+    waits = ", ".join(map(str, effort.waits_ms))
+    return [
+        said("real"),
+        *([said("usrsctp")] if sctp == "usrsctp" else []),
+        *([said("fewer_waits", waits=waits)] if len(effort.waits_ms) < len(WAITS_MS) else []),
+        said("farthest", off=off, where=where),
+    ]

@@ -1,4 +1,4 @@
-"""The finding in words, made from the numbers.
+"""The finding in words: what the texts of `story.toml` show.
 
 The same sentences on the terminal and on the page.
 """
@@ -7,24 +7,29 @@ import math
 from collections.abc import Sequence
 
 from anabranch.papers.intervals import Interval
+from anabranch.papers.texts import Texts
+from anabranch.papers.verdicts import WORDS
 from anabranch.support.wording import counted
 
 from .factors import CLOCKS, RTO_MAX_S
-from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Table2, VoipSctpOutcome
+from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Optimum, Table2, VoipSctpOutcome
 
 RECOMMENDED_S = 0.1
 """The RTO.Max that the paper recommends, in seconds."""
 
 
+said = Texts(__package__)
+
+
 def headline(outcome: VoipSctpOutcome) -> str:
     """What a call should set."""
-    question = "What should a call over two lossy SCTP paths set?"
+    return _robust(outcome, "headline")
+
+
+def _robust(outcome: VoipSctpOutcome, text: str) -> str:
     if math.isnan(outcome.robust_loss):
-        return f"{question} That needs two replications or more."
-    return (
-        f"{question} {outcome.robust}: at most {max(outcome.robust_loss, 0.005):.2f} MOS behind the"
-        " best mean, whichever clock the losses follow."
-    )
+        return said(f"no_{text}")
+    return said(text, robust=outcome.robust, loss=max(outcome.robust_loss, 0.005))
 
 
 def _decides(outcome: VoipSctpOutcome) -> str:
@@ -40,21 +45,18 @@ def _decides(outcome: VoipSctpOutcome) -> str:
         verdict = "Table 2 needs the paper's literal clock, a draw every 5 ms"
     else:
         verdict = "Table 2 does not tell the two loss clocks apart"
-    return (
-        f"{verdict} (mean absolute error {arrival:.2f} MOS on arrival, {slot:.2f} with a draw every"
-        " 5 ms)."
-    )
+    return said("decides", verdict=verdict, **errors)
 
 
 def sentences(outcome: VoipSctpOutcome) -> list[str]:
     """What each clock says about the best RTO.Max, what recommendations do under both, and why."""
-    parts = [
+    return [
         _decides(outcome),
-        *(_optimum(outcome, clock) for clock in CLOCKS),
+        *(_optimum(outcome.optima[clock], clock) for clock in CLOCKS),
         _survivors(outcome),
-        _pmr(outcome),
+        *_pmr(outcome),
+        _robust(outcome, "robust"),
     ]
-    return [*(sentence for sentence in parts if sentence), _robust(outcome)]
 
 
 def table_summary(table: Table2) -> str:
@@ -64,33 +66,33 @@ def table_summary(table: Table2) -> str:
         f" {cell.deviation:+.2f}"
         for cell in table.worst
     )
-    undecided = table.count("open")
-    return (
-        f"Mean absolute error {table.mean_absolute_error:.3f} MOS; of 88 cells"
-        f" {table.count('reproduced')} reproduced, {table.count('partly')} partly,"
-        f" {table.count('not_reproduced')} not{f', {undecided} open' if undecided else ''};"
-        f" worst {worst}; {counted(table.replications, 'replication')} of"
-        " 9 delay combinations."
+    counts = {verdict: table.count(verdict) for verdict in WORDS}
+    return said(
+        "table",
+        table=table,
+        counts=counts,
+        undecided=f", {counts['open']} open" if counts["open"] else "",
+        worst=worst,
+        replications=counted(table.replications, "replication"),
     )
 
 
-def _optimum(outcome: VoipSctpOutcome, clock: str) -> str:
-    optimum = outcome.optima[clock]
+def _optimum(optimum: Optimum, clock: str) -> str:
+    best, cell = optimum.rto_max, optimum.cell
+    near = [rto for rto in optimum.near_best_s if rto not in best.candidates]
+    rivals = [rto for rto in best.candidates if rto != optimum.best_s]
     words = {
         "on_arrival": "Losses drawn on arrival (ns-2)",
         "slot": "Losses drawn every 5 ms (the paper's words)",
-    }[clock]
-    near = [rto for rto in optimum.near_best_s if rto not in optimum.rto_max.candidates]
-    others = f"; surely within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else ""
-    gain = f"{optimum.gain.text(signed=True)} MOS against 10 s"
-    best = f"RTO.Max {optimum.best_s:g} s is best, {gain}"
-    if not optimum.rto_max.is_resolved:
-        rivals = [rto for rto in optimum.rto_max.candidates if rto != optimum.best_s]
-        best += f"; {optimum.rto_max.doubt(_list(rivals, 'and'))}"
-    cell = f"Best cell: {optimum.setting}"
-    if not optimum.cell.is_resolved:
-        cell += f"; {optimum.cell.doubt(optimum.cell.others)}"
-    return f"{words}: {best}{others}. {cell}."
+    }
+    return said(
+        "optimum",
+        clock=words[clock],
+        optimum=optimum,
+        doubt="" if best.is_resolved else f"; {best.doubt(_list(rivals, 'and'))}",
+        near=f"; surely within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else "",
+        cell_doubt="" if cell.is_resolved else f"; {cell.doubt(cell.others)}",
+    )
 
 
 def _survivors(outcome: VoipSctpOutcome) -> str:
@@ -109,33 +111,22 @@ def _survivors(outcome: VoipSctpOutcome) -> str:
     return " ".join(sentences)
 
 
-def _pmr(outcome: VoipSctpOutcome) -> str | None:
+def _pmr(outcome: VoipSctpOutcome) -> list[str]:
     """Why PMR 1 is in the best cell although it hurts at the RTO.Max of the recommendations."""
-    best = outcome.optima[CLOCKS[0]].setting
-    recommended = outcome.pmr_effects[RECOMMENDED_S]
-    there = outcome.pmr_effects[best.rto_max_s]
-    if best.pmr != 1 or not recommended[CLOCKS[0]].negative:
-        return None
-    helps = [rto for rto in RTO_MAX_S if outcome.pmr_effects[rto][CLOCKS[0]].positive]
-    sentence = (
-        f"PMR 1 hurts at RTO.Max {RECOMMENDED_S:g} s and is in the best cell with losses on arrival"
-        " all the same: what it does instead of PMR 0 depends on RTO.Max. It brings"
-        f" {_effects(recommended)} MOS at {RECOMMENDED_S:g} s and {_effects(there)} MOS at the"
-        f" {best.rto_max_s:g} s of that cell"
+    first, effects = CLOCKS[0], outcome.pmr_effects
+    best = outcome.optima[first].setting
+    if best.pmr != 1 or not effects[RECOMMENDED_S][first].negative:
+        return []
+    helps = [rto for rto in RTO_MAX_S if effects[rto][first].positive]
+    sentence = said(
+        "pmr",
+        recommended_s=RECOMMENDED_S,
+        recommended=_effects(effects[RECOMMENDED_S]),
+        there=_effects(effects[best.rto_max_s]),
+        best_s=best.rto_max_s,
+        helps=f"; on arrival it helps at {_list(helps)}" if helps else "",
     )
-    return sentence + (f"; on arrival it helps at {_list(helps)}." if helps else ".")
-
-
-def _robust(outcome: VoipSctpOutcome) -> str:
-    loss = outcome.robust_loss
-    if math.isnan(loss):
-        return (
-            "Which setting loses least, whichever clock is right, needs two replications or more."
-        )
-    return (
-        f"Whichever clock is right, {outcome.robust} loses at most {max(loss, 0.005):.2f} MOS"
-        " against the best mean (95 %), the least of all settings."
-    )
+    return [sentence]
 
 
 def _effects(effects: dict[str, Interval], words: dict[str, str] | None = None) -> str:

@@ -38,21 +38,14 @@ COLUMNS = ("call.mos", "call.mean_delay_ms")
 
 @dataclass(frozen=True)
 class Effort:
-    """Replications of each kind of cell."""
+    """Replications of each kind of cell; `efforts.toml` says what each kind is."""
 
     table2: dict[str, int]
-    """Per loss clock: cells with 10 % loss on both paths."""
     figures: dict[str, int]
-    """Cells with 25 ms mean queue delay and the same loss on both paths.
-
-    Figures 3 to 6 and claims 3, 5, 8.
-    """
     grid: dict[str, int]
-    """All other cells."""
     settings: int
     potentially_failed: int
     traced: int
-    """Traced calls per Path.Max.Retrans for claim 1."""
     sensitivity: int
 
 

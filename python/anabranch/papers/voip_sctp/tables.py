@@ -7,12 +7,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from anabranch.figures.table import Cell, Table, known
-from anabranch.papers.tables import of_published, of_records, recorded
+from anabranch.papers import facets
+from anabranch.papers.page import Context
+from anabranch.papers.tables import listed, of_published, of_records, recorded
 from anabranch.papers.verdicts import PublishedNumber
 
 from . import story
 from .factors import CLOCK_NAMES, CLOCKS, COLUMNS, DELAY_CENTRIC, PMR, RTO_MAX_S, SHEET
-from .outcome import Table2, VoipSctpOutcome
+from .figures import MOS_FIGURES
+from .outcome import Table2, VoipSctpOutcome, potentially_failed_effect
 
 HEADS = [f"d-c {state}, PMR {pmr}" for state, pmr in COLUMNS]
 WIDE = 128
@@ -98,6 +101,43 @@ def sensitivity(outcome: VoipSctpOutcome, name: str = "sensitivity") -> Table:
         for row in rows
     )
     return of_records(SHEET, name, tried)
+
+
+def context(outcome: VoipSctpOutcome) -> Context:
+    """What the page's template needs of its own."""
+    return {
+        "summaries": {clock: story.table_summary(outcome.tables[clock]) for clock in CLOCKS},
+        "clocks": CLOCKS,
+        "clock_names": CLOCK_NAMES,
+        "tables": {clock: shown_table2(outcome.tables[clock]) for clock in CLOCKS},
+        "settings": listed(SHEET, "settings", outcome.studies),
+        "potentially_failed_effect": potentially_failed_effect(outcome.potentially_failed),
+        "sensitivity": sensitivity(outcome, "shown_sensitivity"),
+        "counts": _counts(outcome),
+        "numbers": of_published(SHEET, "figures", outcome.figure_cells),
+    }
+
+
+def _counts(outcome: VoipSctpOutcome) -> dict[str, str]:
+    """Figure -> how many calls its numbers come from."""
+    table = " and ".join(
+        f"{outcome.tables[clock].replications} ({CLOCK_NAMES[clock]})" for clock in CLOCKS
+    )
+    first = outcome.runs[CLOCKS[0]]
+    return (
+        facets.counts(SHEET, outcome.studies)
+        | {
+            name: SHEET.figures["mos"].runs.format(
+                outcome.runs[clock].both_losses(loss).at_25_ms().repeated
+            )
+            for (_, clock), (name, loss) in MOS_FIGURES.items()
+        }
+        | {
+            "table2": f"Calls of each configuration: {table}",
+            "advice": f"Calls of each configuration: {table}",
+            "heatmaps": f"Calls of each configuration: {first.repeated}",
+        }
+    )
 
 
 def sections(outcome: VoipSctpOutcome) -> list[list[str]]:
