@@ -39,7 +39,7 @@ const TRANSPORT: [(&str, &str); 22] = [
         "cc endpoint flow listener path procedures recovery report rng secret packet_pool time timer units wire",
     ),
     ("mptcp", "cc endpoint flow listener path report rng secret tcp time timer units wire"),
-    ("quic", "cc endpoint flow path recovery report rng secret packet_pool time units wire"),
+    ("quic", "cc endpoint flow listener path recovery report rng secret packet_pool time units wire"),
     ("udp", "endpoint flow listener report time wire"),
 ];
 
