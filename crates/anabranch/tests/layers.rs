@@ -46,7 +46,7 @@ const TRANSPORT: [(&str, &str); 24] = [
     ),
     (
         "quic",
-        "capabilities cc endpoint flow observed path recovery report rng secret packet_pool time timer units wire",
+        "capabilities cc endpoint flow listener observed path recovery report rng secret packet_pool time timer units wire",
     ),
     ("udp", "capabilities endpoint flow listener observed report time wire"),
 ];

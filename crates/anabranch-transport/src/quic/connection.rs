@@ -8,6 +8,7 @@ use super::close::Closing;
 use super::config::Config;
 use super::congestion::Congestion;
 use super::connection_ids::{Numbers, OwnIds, PeerIds};
+use super::door::{Admission, Door};
 use super::ecn::EcnValidation;
 use super::errors::Violation;
 use super::flow_control::FlowControl;
@@ -32,7 +33,7 @@ use crate::report::Report;
 use crate::rng::{self, Draw as _};
 use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{self, ConnectionId, Datagram, Level};
+use crate::wire::quic::{self, ConnectionId, Content, Datagram, Level};
 use crate::wire::udp::HEADER_BYTES;
 use crate::wire::{Body, Packet};
 
@@ -73,6 +74,8 @@ pub struct Connection {
     pub(super) ports: [u16; 2],
     /// The source of connection IDs.
     pub(super) numbers: Numbers,
+    /// What strangers are told.
+    pub(super) door: Door,
     /// A user's own control, until it is on the path.
     has_own_control: bool,
     pub(super) half_close: bool,
@@ -82,6 +85,8 @@ pub struct Connection {
     pub(super) has_closed: bool,
     /// The rule that the peer broke, if it did.
     pub(super) violation: Option<Violation>,
+    /// The versions that the server named, if it knows none of ours.
+    pub(super) peers_versions: Box<[u32]>,
     pub(super) handshake: Handshake,
     /// The spaces of Initial and Handshake packets.
     pub(super) early: [Space; 2],
@@ -143,6 +148,7 @@ impl Connection {
         let datagram_bytes = parameters.datagram_bytes(mtus[network.index()], ip);
         let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
         let seed = numbers.bits();
+        let door = Door::new(&mut Numbers::Stream(streams.stream(&format!("{name}/door"))), parameters.retry);
         let headers = ip.header_bytes() + HEADER_BYTES;
         let control = parameters.cc.build(&cc::Setup {
             mss: datagram_bytes,
@@ -173,11 +179,13 @@ impl Connection {
             datagram_bytes,
             ports: parameters.ports(side),
             numbers,
+            door,
             has_own_control: false,
             half_close: false,
             state: State::Closed,
             has_closed: true,
             violation: None,
+            peers_versions: Box::default(),
             handshake: Handshake::new(Time::ZERO),
             early: [Space::default(), Space::default()],
             paths: vec![path],
@@ -245,9 +253,11 @@ impl Connection {
         let mut fresh = Self::new(&parameters, self.side, &mtus, ip, seed, "again");
         fresh.datagram_bytes = self.datagram_bytes;
         std::mem::swap(&mut fresh.numbers, &mut self.numbers);
+        std::mem::swap(&mut fresh.door, &mut self.door);
         std::mem::swap(&mut fresh.outputs, &mut self.outputs);
         std::mem::swap(&mut fresh.opened_by, &mut self.opened_by);
         fresh.half_close = self.half_close;
+        fresh.ports = self.ports;
         fresh.is_paused = self.is_paused;
         fresh.stats = self.stats;
         fresh.last_now = now;
@@ -280,12 +290,20 @@ impl Connection {
     }
 
     /// Takes the connection that a client's first packet opens.
-    pub(super) fn accept(&mut self, now: Time, first: &quic::Packet) {
+    pub(super) fn accept(
+        &mut self,
+        now: Time,
+        first: &quic::Packet,
+        Admission { original, retry }: Admission,
+    ) {
         if !self.has_closed {
             self.end(CloseReason::Lost);
         }
         self.renew(now);
-        self.handshake.original = first.destination;
+        self.handshake.original = original;
+        self.handshake.retry = retry;
+        // Who shows the token has got it (RFC 9000 section 8.1.2).
+        self.paths[0].route.is_validated = retry.is_some();
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;
@@ -384,9 +402,12 @@ impl Endpoint for Connection {
 
     fn owns(&self, packet: &Packet) -> bool {
         let Body::Quic(datagram) = &packet.body else { return false };
-        datagram.packets.first().is_some_and(|packet| {
+        if let Content::Reset { token, .. } = &datagram.content {
+            return self.is_reset_by(token);
+        }
+        datagram.packets().first().is_some_and(|packet| {
             self.paths[0].own_ids.owns(packet.destination)
-                || (self.state != State::Closed && packet.destination == self.handshake.original)
+                || (self.state != State::Closed && packet.destination == self.handshake.first())
         })
     }
 
@@ -438,6 +459,7 @@ impl Keeper for Connection {
     /// Connection IDs and the tokens of stateless resets.
     fn draw_from(&mut self, numbers: SecretNumbers) {
         self.numbers = Numbers::Secret(numbers);
+        self.door = Door::new(&mut self.numbers, self.door.asks);
     }
 
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {

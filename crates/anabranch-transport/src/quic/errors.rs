@@ -18,6 +18,8 @@ pub mod code {
     pub const TRANSPORT_PARAMETER_ERROR: u64 = 0x08;
     /// A rule that has no code of its own was broken.
     pub const PROTOCOL_VIOLATION: u64 = 0x0a;
+    /// The token of a Retry packet does not hold (section 8.1.2).
+    pub const INVALID_TOKEN: u64 = 0x0b;
     /// The application closed during the handshake (section 10.2.3).
     pub const APPLICATION_ERROR: u64 = 0x0c;
     /// More of the handshake came out of order than is kept (section 7.5).

@@ -44,6 +44,9 @@ pub(super) struct Handshake {
     pub(super) is_discarded: [bool; 2],
     /// The first ID that the client sent to (section 7.3).
     pub(super) original: ConnectionId,
+    /// The source of the Retry packet, if there was one, and the token that it brought.
+    pub(super) retry: Option<ConnectionId>,
+    pub(super) token: Box<[u8]>,
     /// What the peer's messages say.
     pub(super) peer: Option<Box<Parameters>>,
     pub(super) began: Time,
@@ -81,6 +84,8 @@ impl Handshake {
             is_confirmed: false,
             is_discarded: [false; 2],
             original: ConnectionId::default(),
+            retry: None,
+            token: Box::default(),
             peer: None,
             began: now,
             took: None,
@@ -107,6 +112,12 @@ impl Handshake {
         }
     }
 
+    /// The ID to which the client's Initial packets go until the server has named its own; their keys are made
+    /// from it (RFC 9001 section 5.2).
+    pub(super) fn first(&self) -> ConnectionId {
+        self.retry.unwrap_or(self.original)
+    }
+
     /// The place of a space's CRYPTO stream.
     pub(super) const fn place(id: SpaceId) -> Option<usize> {
         match id {
@@ -121,8 +132,12 @@ impl Connection {
     /// What this end says of itself (RFC 9000 section 18.2).
     pub(super) fn own_parameters(&self) -> Parameters {
         let settings = &self.parameters;
+        let is_server = self.side == Side::B;
+        let first = self.paths[0].own_ids.first();
         Parameters {
-            original_destination: (self.side == Side::B).then_some(self.handshake.original),
+            original_destination: is_server.then_some(self.handshake.original),
+            stateless_reset_token: is_server.then(|| self.door.reset_token(first)),
+            retry_source: self.handshake.retry.filter(|_| is_server),
             max_idle_timeout: settings.idle_timeout.as_nanos() / 1_000_000,
             initial_max_data: settings.max_data,
             initial_max_stream_data_bidi_local: settings.max_stream_data,
@@ -133,7 +148,7 @@ impl Connection {
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: settings.ack_rule.delay.as_nanos() / 1_000_000,
             active_connection_id_limit: MOST_IDS,
-            initial_source: Some(self.paths[0].own_ids.first()),
+            initial_source: Some(first),
             max_datagram_frame_size: if settings.datagrams { DATAGRAM_FRAME_BYTES } else { 0 },
             ..Parameters::default()
         }
@@ -195,8 +210,12 @@ impl Connection {
         if peer.initial_source != Some(self.peer_source) {
             return Err(WRONG);
         }
-        if self.side == Side::A && peer.original_destination != Some(self.handshake.original) {
-            return Err(WRONG);
+        if self.side == Side::A {
+            let Handshake { original, retry, .. } = self.handshake;
+            if peer.original_destination != Some(original) || peer.retry_source != retry {
+                return Err(WRONG);
+            }
+            self.paths[0].peer_ids.set_first_token(peer.stateless_reset_token);
         }
         self.streams.set_limits(&peer);
         self.flow.limit = peer.initial_max_data;

@@ -11,7 +11,7 @@ use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
 pub(super) use crate::testing::{Wire, ms};
 use crate::time::{Duration, Time};
-use crate::wire::quic::{self, Ack, ConnectionId, Datagram, Frame, Level, Stream};
+use crate::wire::quic::{self, Ack, ConnectionId, Content, Datagram, Frame, Level, Stream};
 use crate::wire::{Body, Packet};
 
 /// IP and UDP headers in bytes.
@@ -34,11 +34,11 @@ impl Logged {
     }
 
     pub(super) fn levels(&self) -> Vec<Level> {
-        self.datagram.packets.iter().map(|packet| packet.level).collect()
+        self.datagram.packets().iter().map(|packet| packet.level).collect()
     }
 
     pub(super) fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.datagram.packets.iter().flat_map(|packet| &packet.frames)
+        self.datagram.packets().iter().flat_map(|packet| &packet.frames)
     }
 
     /// The data of streams in it: stream, position and length.
@@ -98,8 +98,8 @@ fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
     let Body::Quic(datagram) = &packet.body else { panic!("QUIC sends QUIC") };
     let bytes = datagram.payload_bytes();
     assert_eq!(packet.size, HEADERS + bytes, "{datagram:?}");
-    assert!(packet.size <= 1_500 && !datagram.packets.is_empty(), "{datagram:?}");
-    for packet in &datagram.packets {
+    assert!(packet.size <= 1_500 && bytes > 0, "{datagram:?}");
+    for packet in datagram.packets() {
         // RFC 9001 section 5.4.2.
         assert!(packet.content() + usize::from(packet.number_bytes) >= 4, "{packet:?}");
         let open = |frame: &Frame| match frame {
@@ -406,8 +406,12 @@ impl Drill {
 
     pub(super) fn deliver(&mut self, packet: quic::Packet, ecn: Ecn) {
         let [own, peer] = self.end.ports;
-        let packets = SmallVec::from_iter([packet]);
-        let datagram = Datagram { source_port: peer, destination_port: own, packets };
+        let content = Content::Packets(SmallVec::from_iter([packet]));
+        self.bring(Datagram { source_port: peer, destination_port: own, content }, ecn);
+    }
+
+    /// Lets a datagram arrive.
+    pub(super) fn bring(&mut self, datagram: Datagram, ecn: Ecn) {
         let size = HEADERS + datagram.payload_bytes();
         let packet = Packet { path: PathId(0), ecn, size, body: Body::Quic(Box::new(datagram)) };
         self.input(Input::Packet(Box::new(packet)));
@@ -479,7 +483,7 @@ impl Drill {
     /// The numbers of the 1-RTT packets sent since the last call.
     pub(super) fn sent_numbers(&mut self) -> Vec<u64> {
         let sent = self.sent();
-        let packets = sent.iter().flat_map(|logged| &logged.datagram.packets);
+        let packets = sent.iter().flat_map(|logged| logged.datagram.packets());
         packets.filter(|packet| packet.level == Level::OneRtt).map(|packet| packet.number).collect()
     }
 
