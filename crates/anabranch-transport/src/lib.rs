@@ -73,6 +73,7 @@
 //! nothing else would be saved, as no hot path knows them.
 
 pub mod cc;
+pub mod dscp;
 pub mod endpoint;
 pub mod flow;
 pub mod listener;
