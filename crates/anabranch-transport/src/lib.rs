@@ -74,6 +74,7 @@
 
 pub mod capabilities;
 pub mod cc;
+pub mod dscp;
 pub mod endpoint;
 pub mod flow;
 pub mod listener;

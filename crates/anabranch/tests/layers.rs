@@ -10,16 +10,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 24] = [
+const TRANSPORT: [(&str, &str); 25] = [
     ("time", ""),
     ("plugin", "time"),
     ("units", "time"),
     ("rng", "time"),
     ("report", ""),
     ("procedures", ""),
+    ("dscp", ""),
     ("flow", ""),
     ("secret", "rng"),
-    ("wire", "flow secret time"),
+    ("wire", "dscp flow secret time"),
     ("packet_pool", "wire"),
     ("timer", "rng time"),
     ("quality", "time"),

@@ -3,10 +3,12 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::{IpVersion, PathId, Payload, Side};
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Secret, Sending};
+use anabranch_transport::wire::ip;
 use anabranch_transport::wire::mptcp::Handshake;
 use anabranch_transport::wire::mptcp::context::MptcpSending;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
@@ -16,6 +18,7 @@ use anabranch_transport::wire::{Body, Packet};
 
 use super::addresses::OfFlow;
 use crate::app::RtpPayload;
+use crate::scenario::FlowConfig;
 
 /// A flow of the capture.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ pub(super) struct Flow {
     media: RtpPayload,
     /// Counts the packets that may be fragmented.
     identification: u16,
+    dscp: Dscp,
 }
 
 #[derive(Debug)]
@@ -49,7 +53,7 @@ impl Flow {
         seed: u64,
         addresses: OfFlow,
         is_cut: Vec<bool>,
-        media: RtpPayload,
+        config: &FlowConfig,
     ) -> Self {
         let ip = if addresses[0][0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
         let end = |side: Side| {
@@ -60,7 +64,8 @@ impl Flow {
             End { secret: Secret(secret), key_vector: None, connection_key: 0 }
         };
         let ends = [end(Side::A), end(Side::B)];
-        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, media, identification: 0 }
+        let (media, dscp) = (RtpPayload::of(&config.app), config.dscp);
+        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, media, identification: 0, dscp }
     }
 
     /// The bytes of a packet that one side sends now.
@@ -75,13 +80,16 @@ impl Flow {
             self.identification
         });
         let of_side = OfSide { flow: self, side };
-        let bytes = match packet.body {
+        let mut bytes = match packet.body {
             Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }) => {
                 let body = Body::Udp(Datagram { rtp: Some(self.media.stamped(now, rtp)), ..datagram });
                 Packet { body, ..packet.clone() }.emit(identification, &of_side)
             }
             _ => packet.emit(identification, &of_side),
         };
+        if !self.dscp.is_default() {
+            ip::set_dscp(&mut bytes, self.dscp);
+        }
         if let Body::Sctp(_) = packet.body
             && let Some(vector) = key_vector(&bytes[self.ip.header_bytes() as usize..])
         {
