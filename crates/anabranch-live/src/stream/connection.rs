@@ -14,8 +14,8 @@ use anabranch_transport::wire::{Body, Packet};
 
 use super::StreamEnd;
 use super::events::HostEvent;
-use super::incoming::Incoming;
 use super::mappings::{Mappings, Said};
+use crate::incoming::Incoming;
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::route::Route;

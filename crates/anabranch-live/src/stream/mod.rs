@@ -4,7 +4,6 @@
 mod connection;
 mod events;
 mod host;
-mod incoming;
 mod mappings;
 mod multipath;
 mod tcp;

@@ -101,6 +101,8 @@ impl Connection {
 
     /// The peer closes (section 10.2.2): nothing is sent any more.
     pub(super) fn on_close(&mut self, now: Time, code: u64, is_of_application: bool) {
+        self.state = State::Draining { until: self.three_timeouts(now) };
+        self.closed_with = Some((code, is_of_application));
         self.drain(now);
         let in_order = is_of_application && code == code::NO_ERROR;
         self.end(if in_order { CloseReason::Shutdown } else { CloseReason::Aborted });

@@ -79,12 +79,16 @@ pub struct Connection {
     /// A user's own control, until it is on the path.
     has_own_control: bool,
     pub(super) half_close: bool,
+    /// Whether TLS makes the messages of the handshake, and the application's streams are all alike (`live.rs`).
+    pub(super) is_live: bool,
 
     pub(super) state: State,
     /// Whether `Event::Closed` has been reported, or nothing is to be reported.
     pub(super) has_closed: bool,
     /// The rule that the peer broke, if it did.
     pub(super) violation: Option<Violation>,
+    /// The code with which the peer has closed, and whether it is its application's.
+    pub(super) closed_with: Option<(u64, bool)>,
     /// The versions that the server named, if it knows none of ours.
     pub(super) peers_versions: Box<[u32]>,
     pub(super) handshake: Handshake,
@@ -105,6 +109,8 @@ pub struct Connection {
     pub(super) streams: Streams,
     pub(super) flow: FlowControl,
     pub(super) main: Main,
+    /// Streams of which something was refused for want of room.
+    pub(super) refused: Vec<u64>,
     pub(super) messages: Messages,
     pub(super) wants: Wants,
     /// Whether the application has closed, and messages are all that is waited for.
@@ -182,9 +188,11 @@ impl Connection {
             door,
             has_own_control: false,
             half_close: false,
+            is_live: false,
             state: State::Closed,
             has_closed: true,
             violation: None,
+            closed_with: None,
             peers_versions: Box::default(),
             handshake: Handshake::new(Time::ZERO),
             early: [Space::default(), Space::default()],
@@ -197,6 +205,7 @@ impl Connection {
             streams: Streams::new(side == Side::B, parameters.max_streams, parameters.max_stream_data),
             flow: FlowControl::new(parameters.max_data),
             main: Main::default(),
+            refused: Vec::new(),
             messages: Messages::default(),
             wants: Wants::default(),
             wants_close: false,
@@ -257,6 +266,7 @@ impl Connection {
         std::mem::swap(&mut fresh.outputs, &mut self.outputs);
         std::mem::swap(&mut fresh.opened_by, &mut self.opened_by);
         fresh.half_close = self.half_close;
+        fresh.is_live = self.is_live;
         fresh.ports = self.ports;
         fresh.is_paused = self.is_paused;
         fresh.stats = self.stats;
@@ -374,7 +384,7 @@ impl Connection {
         self.outputs.push_back(Output::Transmit(packet));
     }
 
-    fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
+    pub(super) fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
         let bytes = packet.size.saturating_sub(self.ip.header_bytes() + HEADER_BYTES);
         let ecn = packet.ecn;
         let Body::Quic(datagram) = &mut packet.body else { return };
@@ -412,7 +422,11 @@ impl Endpoint for Connection {
     }
 
     fn service(&self) -> Service {
-        if self.parameters.datagrams { Service::Datagrams } else { Service::Stream }
+        match (self.is_live, self.parameters.datagrams) {
+            (true, _) => Service::Streams { longest_datagram: self.longest_datagram() },
+            (false, true) => Service::Datagrams,
+            (false, false) => Service::Stream,
+        }
     }
 
     #[inline(never)]

@@ -71,6 +71,16 @@ impl OwnIds {
         }
     }
 
+    /// Those that have not been retired.
+    pub(super) fn all(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.active.iter().map(|(_, id)| *id)
+    }
+
+    /// A number that changes whenever one comes or goes: IDs are never issued twice, and never come back.
+    pub(super) fn version(&self) -> u64 {
+        self.next * (MOST + 1) + self.active.len() as u64
+    }
+
     /// The ID of the handshake.
     pub(super) fn first(&self) -> ConnectionId {
         self.active.first().map_or_else(ConnectionId::default, |(_, id)| *id)

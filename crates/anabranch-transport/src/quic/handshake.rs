@@ -27,7 +27,7 @@ const DATAGRAM_FRAME_BYTES: u64 = 65_535;
 pub(super) struct CryptoStream {
     pub(super) send: SendStream,
     /// Everything before this has been read, and these runs have arrived.
-    read: u64,
+    pub(super) read: u64,
     waiting: Ranges,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Handshake {
     /// Of Initial and of Handshake packets.
     pub(super) crypto: [CryptoStream; 2],
     /// Whether this end has the keys of Handshake packets, and of 1-RTT packets.
-    has_handshake_keys: bool,
+    pub(super) has_handshake_keys: bool,
     pub(super) is_complete: bool,
     pub(super) is_confirmed: bool,
     /// Whether the keys of Initial and of Handshake packets are gone.
@@ -135,6 +135,8 @@ impl Connection {
         let is_server = self.side == Side::B;
         let first = self.paths[0].own_ids.first();
         Parameters {
+            // There is no migration yet.
+            disable_active_migration: self.is_live,
             original_destination: is_server.then_some(self.handshake.original),
             stateless_reset_token: is_server.then(|| self.door.reset_token(first)),
             retry_source: self.handshake.retry.filter(|_| is_server),
@@ -157,6 +159,9 @@ impl Connection {
     /// The client begins (RFC 9000 section 7).
     pub(super) fn begin_handshake(&mut self) {
         let Sizes { client_hello, .. } = self.parameters.handshake;
+        if self.is_live {
+            return;
+        }
         self.handshake.crypto[0].send.written += client_hello.0;
     }
 
@@ -171,6 +176,9 @@ impl Connection {
         // After the handshake there are session tickets, from the server, which say nothing here.
         let Some(place) = Handshake::place(id) else { return Ok(()) };
         self.handshake.crypto[place].on_data(position, length.into())?;
+        if self.is_live {
+            return Ok(());
+        }
         let [initial, later] = [0, 1].map(|place: usize| self.handshake.crypto[place].read);
         let Sizes { client_hello, server_hello, certificate, server_rest, client_finished } =
             self.parameters.handshake;
@@ -201,7 +209,7 @@ impl Connection {
     }
 
     /// The peer's parameters hold from now on (RFC 9000 sections 7.3 and 7.4).
-    fn take_parameters(&mut self) -> Result<(), Violation> {
+    pub(super) fn take_parameters(&mut self) -> Result<(), Violation> {
         const WRONG: Violation = violation(
             code::TRANSPORT_PARAMETER_ERROR,
             "an ID in the transport parameters is not that of packets",
@@ -219,12 +227,13 @@ impl Connection {
         }
         self.streams.set_limits(&peer);
         self.flow.limit = peer.initial_max_data;
+        self.datagram_bytes = u64::from(self.datagram_bytes).min(peer.max_udp_payload_size) as u32;
         self.peer = peer;
         Ok(())
     }
 
     /// Both ends have said everything (RFC 9001 section 4.1.1).
-    fn complete(&mut self, now: Time) {
+    pub(super) fn complete(&mut self, now: Time) {
         self.handshake.is_complete = true;
         self.handshake.took = Some(now.saturating_since(self.handshake.began));
         self.state = State::Open;

@@ -21,9 +21,15 @@ pub struct Listener {
     place: Place,
     numbers: Numbers,
     door: Door,
+    is_live: bool,
 }
 
 impl Listener {
+    /// The connections are live ones (`live.rs`), and accepted before they take the packet that opens them.
+    pub const fn go_live(&mut self) {
+        self.is_live = true;
+    }
+
     /// Whether a client has to show a token before anything about it is kept, which costs it a round trip
     /// (RFC 9000 section 8.1.2). Who counts connections whose handshakes are not complete switches it on
     /// above a number.
@@ -55,7 +61,9 @@ impl Listener {
                         Verdict::Accept(admission) => {
                             let mut connection = self.connection([own, peer]);
                             connection.accept(now, first, admission);
-                            connection.handle_input(now, Input::Packet(packet));
+                            if !self.is_live {
+                                connection.handle_input(now, Input::Packet(packet));
+                            }
                             return Answer::Accepted(Box::new(connection));
                         }
                         Verdict::Answer(content) => Some(content),
@@ -87,6 +95,7 @@ impl Listener {
         if let Numbers::Secret(numbers) = &mut self.numbers {
             connection.draw_from(numbers.split_off());
         }
+        connection.is_live = self.is_live;
         // The listener resets what its connections have been.
         connection.door = self.door.clone();
         connection.ports = ports;
@@ -117,6 +126,6 @@ impl Listen for Config {
         let place = Place::new(site, "quic");
         let mut numbers = Numbers::Stream(place.stream());
         let door = Door::new(&mut numbers, parameters.retry);
-        Ok(Listener { parameters, place, numbers, door })
+        Ok(Listener { parameters, place, numbers, door, is_live: false })
     }
 }

@@ -36,6 +36,7 @@ mod frames;
 mod handshake;
 mod limit;
 mod listener;
+mod live;
 mod loss;
 mod messages;
 pub mod parameters;
@@ -54,6 +55,8 @@ mod stats;
 mod streams;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "quic")]
+pub mod tls;
 
 pub use config::{Config, Profile};
 pub use connection::Connection;

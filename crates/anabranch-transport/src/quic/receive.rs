@@ -210,6 +210,9 @@ impl Connection {
                 {
                     // Section 3.5: it is answered with RESET_STREAM.
                     send.give_up(*code);
+                    if self.is_live {
+                        self.outputs.push_back(Output::Event(Event::StreamReset(StreamId(*stream))));
+                    }
                     self.want_of_stream(*stream, |wants| wants.reset = true);
                 }
             }

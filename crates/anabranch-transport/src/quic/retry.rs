@@ -14,7 +14,7 @@ const LONGEST_TOKEN: usize = LEAST_DATAGRAM as usize / 2;
 
 impl Connection {
     /// Whether the server has not said anything yet.
-    fn is_unanswered(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         let is_opening = self.side == Side::A && self.state == State::Opening;
         is_opening && !self.has_peer_source && self.handshake.retry.is_none()
     }
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// Whether this token is that of the ID that is used for the peer (section 10.3.1).
-    pub(super) fn is_reset_by(&self, token: &[u8; 16]) -> bool {
+    pub fn is_reset_by(&self, token: &[u8; 16]) -> bool {
         let is_alive = matches!(self.state, State::Opening | State::Open | State::Closing(_));
         is_alive && self.paths[0].peer_ids.is_reset_by(token)
     }

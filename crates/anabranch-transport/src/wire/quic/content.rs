@@ -65,6 +65,8 @@ pub struct Parsed {
     pub content: Content,
     /// Packets of a level for which there is no key.
     pub without_key: u32,
+    /// Where the first of these begins, whose bytes are as they came.
+    pub without_key_at: Option<usize>,
     /// Packets that are not genuine: their tags are wrong.
     pub forged: u32,
     /// How a genuine packet breaks a rule, for which the connection is to be closed. What comes behind it is
@@ -138,12 +140,14 @@ impl Content {
         fields: &mut impl Fields,
     ) -> Result<Parsed, Malformed> {
         // Opening what is no packet destroys it.
-        let last = bytes.last_chunk().copied().filter(|_| bytes.len() >= LEAST_RESET_BYTES);
+        let total = bytes.len();
+        let last = bytes.last_chunk().copied().filter(|_| total >= LEAST_RESET_BYTES);
         let mut parsed = Parsed::of(Self::Packets(SmallVec::new()));
         parsed.reset = last;
         let mut packets = SmallVec::new();
         let (mut rest, mut destination) = (bytes, None);
         while !rest.is_empty() && packets.len() < MOST_PACKETS {
+            let at = total - rest.len();
             let (found, length) = match Header::read(rest, id_bytes) {
                 Ok((header, behind)) => {
                     let length = rest.len() - behind.len();
@@ -170,6 +174,7 @@ impl Content {
             let largest = keys.largest[level.space()];
             let Some(key) = &mut keys.opening[level as usize] else {
                 parsed.without_key += 1;
+                parsed.without_key_at.get_or_insert(at);
                 continue;
             };
             let Some(opened) = sealed::open(packet, number_at, largest, key) else {
@@ -184,6 +189,7 @@ impl Content {
             if level == Level::OneRtt {
                 parsed.key_phase = Some(key_phase);
             }
+            fields.begin(level);
             let frames = if is_regular {
                 Frame::parse_all(content, fields)
             } else {
@@ -213,7 +219,15 @@ impl Content {
 
 impl Parsed {
     const fn of(content: Content) -> Self {
-        Self { content, without_key: 0, forged: 0, violation: None, key_phase: None, reset: None }
+        Self {
+            content,
+            without_key: 0,
+            without_key_at: None,
+            forged: 0,
+            violation: None,
+            key_phase: None,
+            reset: None,
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) fn seal<P: Protection>(
     let number_at = out.len();
     out.extend(&packet.number.to_be_bytes()[8 - number_bytes..]);
     let content_at = out.len();
+    fields.begin(packet.level);
     packet.frames.iter().for_each(|frame| frame.emit(fields, out));
     let (header, content) = out[start..].split_at_mut(content_at - start);
     let key_phase = key_phase && is_short;
