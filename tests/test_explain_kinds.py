@@ -518,6 +518,19 @@ def test_a_closed_window_that_nothing_waited_for(tmp_path: Path) -> None:
     assert flow.main.kind == "application"
 
 
+def test_packets_that_all_have_one_time(tmp_path: Path) -> None:
+    """As programs write them that make captures of bytes."""
+    talk = Talk(0.0)
+    for _ in range(20):
+        talk.data(500)
+    (flow,) = captured.explain(save(tmp_path / "made.pcap", talk.frames)).flows
+    assert lost(flow) == (0, 20)
+    assert flow.ways[1] == []
+    assert flow.as_json()["sender"] == "a"
+    assert "No packet carries data." not in flow.notes
+    assert not any(note.startswith("Captured at 192.0.2.1") for note in flow.notes)
+
+
 def test_a_syn_that_is_sent_again_is_no_data(tmp_path: Path) -> None:
     talk = Talk(0.03)
     asked = talk.frames[0]

@@ -169,5 +169,6 @@ def _apart(seen: Seen, place: Integers) -> Seen:
     _, flow = np.unique(np.where(several, at, 0) + (seen.flow << 32), return_inverse=True)
     flow = flow.astype(np.int64)
     nth = flows.connections(packets, np.arange(len(packets)), flow, seen.forward)
-    _, flow = np.unique(flow * (int(nth.max()) + 1) + nth, return_inverse=True)
+    if nth.any():
+        _, flow = np.unique(flow * (int(nth.max()) + 1) + nth, return_inverse=True)
     return replace(seen, flow=flow.astype(np.int64))

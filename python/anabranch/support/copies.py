@@ -90,10 +90,11 @@ def ticks(stamp: Integers, sender: Integers, seen_s: Vector) -> Vector:
     """
     found = np.full(len(stamp), np.inf)
     rows = np.flatnonzero(stamp >= 0)
-    senders, first, of = np.unique(sender[rows], return_index=True, return_inverse=True)
-    last = np.zeros(len(senders), dtype=np.int64)
-    np.maximum.at(last, of, np.arange(len(rows)))
-    first, last = rows[first], rows[last]
+    if not len(rows):
+        return found
+    of = sender[rows]
+    first, last = (np.zeros(int(of.max()) + 1, dtype=np.int64) for _ in range(2))
+    first[of[::-1]], last[of] = rows[::-1], rows
     passed = (stamp[last].astype(np.int64) - stamp[first]) & 0xFFFFFFFF
     grows = (passed > 0) & (passed < 1 << 31)
     took_s = np.where(grows, seen_s[last] - seen_s[first], np.inf)

@@ -76,10 +76,11 @@ def _of_tcp(packets: Packets, rows: Integers, flow: Integers, forward: Flags) ->
     flags, number, sender = packets.flags[rows], packets.sequence[rows], 2 * flow + forward
     asking = np.flatnonzero((packets.protocol[rows] == TCP) & (flags & SYN != 0))
     asking = asking[np.lexsort((asking, sender[asking]))]
-    ends, first = np.unique(sender, return_index=True)
+    first = np.zeros(int(sender.max(initial=0)) + 1, dtype=np.int64)
+    first[sender[::-1]] = np.arange(len(sender))[::-1]
     anew = np.where(
         np.diff(sender[asking], prepend=-1) != 0,
-        first[np.searchsorted(ends, sender[asking])] < asking,
+        first[sender[asking]] < asking,
         np.diff(number[asking], prepend=-1) != 0,
     )
     anew &= flags[asking] & ACK == 0

@@ -483,6 +483,8 @@ def _account(flow: Flow, senders: Sequence[Sender], ways: Sequence[list[Way]]) -
         whole = _together(sender.tracks)
         if not ways["ab".index(side)]:
             whole = [(flow.start_s, max(flow.end_s, flow.start_s + 1e-9), "application_limited")]
+        elif not whole:  # all packets have one time
+            whole = [(flow.start_s, flow.start_s + 1e-9, "under_way")]
         for number, limits in [
             (accounts.CONNECTION, whole),
             *enumerate(t.limits for t in sender.tracks),
