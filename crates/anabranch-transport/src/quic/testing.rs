@@ -1,16 +1,15 @@
 //! A deterministic network between two endpoints, for tests, and one endpoint against a script.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
 use super::{Config, Parameters};
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, StreamId};
+use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output};
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::Streams;
+use crate::testing::{Tested, drain};
 pub(super) use crate::testing::{Wire, ms};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 use crate::wire::quic::{self, Ack, ConnectionId, Content, Datagram, Frame, Level, Stream};
 use crate::wire::{Body, Packet};
 
@@ -19,7 +18,7 @@ const HEADERS: u32 = 28;
 
 /// A datagram that was sent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Logged {
+pub(crate) struct Logged {
     pub(super) at: Time,
     pub(super) from: Side,
     pub(super) datagram: Datagram,
@@ -53,24 +52,10 @@ impl Logged {
 }
 
 /// A filter that decides which datagrams to drop.
-pub(super) type Filter = Box<dyn FnMut(Time, Side, &Datagram) -> bool>;
+pub(crate) type Filter = Box<dyn FnMut(Time, Side, &Datagram) -> bool>;
 
-/// Two endpoints and the wires between them.
-pub(super) struct Pair {
-    pub(super) now: Time,
-    pub(super) ends: [Connection; 2],
-    /// The two directions; 0 is from A.
-    pub(super) wires: [Wire; 2],
-    pub(super) log: Vec<Logged>,
-    pub(super) events: [Vec<(Time, Event)>; 2],
-    pub(super) drop_if: Filter,
-    timeouts: [Time; 2],
-    in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
-    sequence: u64,
-    rng: Rng,
-    /// What each end still has to write, and where in its stream that begins.
-    pub(super) to_write: [Payload; 2],
-}
+/// Two endpoints and the wires between them, the one from A first.
+pub(super) type Pair = crate::testing::Pair<Connection>;
 
 fn resolved(config: &Config) -> Parameters {
     config.resolve().expect("the configuration is possible")
@@ -79,19 +64,6 @@ fn resolved(config: &Config) -> Parameters {
 fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
     let name = format!("flow/test/quic/{}", side.name());
     Connection::new(&resolved(config), side, &[1_500], IpVersion::Ipv4, streams, &name)
-}
-
-/// Takes the outputs of an end up to its timeout, which lies ahead.
-fn drain(end: &mut Connection, now: Time, mut each: impl FnMut(Output)) -> Time {
-    loop {
-        match end.poll_output(now) {
-            Output::Timeout(at) => {
-                assert!(at > now || at.is_never(), "no progress at {now}");
-                return at;
-            }
-            output => each(output),
-        }
-    }
 }
 
 fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
@@ -123,19 +95,8 @@ impl Pair {
 
     pub(super) fn seeded(configs: [&Config; 2], seed: u64) -> Self {
         let streams = Streams { seed, replication: 0 };
-        Self {
-            now: Time::ZERO,
-            ends: [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)],
-            wires: [Wire::default(); 2],
-            log: Vec::new(),
-            events: [Vec::new(), Vec::new()],
-            drop_if: Box::new(|_, _, _| false),
-            timeouts: [Time::NEVER; 2],
-            in_flight: BTreeMap::new(),
-            sequence: 0,
-            rng: streams.stream("network"),
-            to_write: [Payload::default(); 2],
-        }
+        let ends = [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)];
+        Self::between(ends, [Wire::default(); 2], streams)
     }
 
     /// A pair with an open connection, whose handshake is confirmed, at 200 ms; the log begins after that.
@@ -145,150 +106,39 @@ impl Pair {
         pair.run_for(ms(200));
         assert!(pair.heard(Side::A, &Event::Connected) && pair.heard(Side::B, &Event::Connected));
         assert!(pair.ends.iter().all(|end| end.handshake.is_confirmed));
-        pair.log.clear();
-        pair.events = [Vec::new(), Vec::new()];
+        pair.forget();
         pair
-    }
-
-    pub(super) fn command(&mut self, side: Side, command: Command) {
-        self.input(side, Input::Command(command));
-    }
-
-    /// Makes an end write this many more bytes, now and whenever there is room.
-    pub(super) fn write(&mut self, side: Side, length: u32) {
-        let left = &mut self.to_write[side.index()];
-        let had_nothing = left.length == 0;
-        left.length += length;
-        if had_nothing {
-            self.write_left(side);
-        }
-    }
-
-    fn write_left(&mut self, side: Side) {
-        let left = &mut self.to_write[side.index()];
-        let payload = Payload { offset: left.offset, length: std::mem::take(&mut left.length) };
-        left.offset += u64::from(payload.length);
-        self.command(side, send(payload));
-    }
-
-    /// Lets an end do something of which the next input takes care.
-    pub(super) fn act<T>(&mut self, side: Side, act: impl FnOnce(&mut Connection) -> T) -> T {
-        let result = act(&mut self.ends[side.index()]);
-        self.input(side, Input::Timeout);
-        result
-    }
-
-    /// Gives an end one input and drains it.
-    pub(super) fn input(&mut self, side: Side, input: Input) {
-        let now = self.now;
-        let end = &mut self.ends[side.index()];
-        end.handle_input(now, input);
-        let mut outputs = Vec::new();
-        self.timeouts[side.index()] = drain(end, now, |output| outputs.push(output));
-        end.check_accounts();
-        let mut is_writable = false;
-        for output in outputs {
-            match output {
-                Output::Event(event) => {
-                    match event {
-                        Event::Refused(rest) => {
-                            let left = &mut self.to_write[side.index()];
-                            left.offset = rest.offset;
-                            left.length += rest.length;
-                        }
-                        Event::Writable => is_writable = true,
-                        _ => {}
-                    }
-                    self.events[side.index()].push((now, event));
-                }
-                Output::Transmit(packet) => self.carry(side, *packet),
-                Output::Timeout(_) => {}
-            }
-        }
-        if is_writable && self.to_write[side.index()].length > 0 {
-            self.write_left(side);
-        }
-    }
-
-    fn carry(&mut self, from: Side, mut packet: Packet) {
-        let entry = logged(self.now, from, &packet);
-        let wire = self.wires[from.index()];
-        let drops = (self.drop_if)(self.now, from, &entry.datagram) || self.rng.bernoulli(wire.loss);
-        self.log.push(entry);
-        if drops {
-            return;
-        }
-        if packet.ecn != Ecn::NotEct && self.rng.bernoulli(wire.marks) {
-            packet.ecn = Ecn::Ce;
-        }
-        let copies = 1 + u64::from(self.rng.bernoulli(wire.duplication));
-        for _ in 0..copies {
-            let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
-            self.sequence += 1;
-            let key = (self.now + wire.delay + jitter, self.sequence);
-            self.in_flight.insert(key, (from.peer(), packet.clone()));
-        }
-    }
-
-    /// Runs until this time, or until `done` says so.
-    pub(super) fn run_until(&mut self, until: Time, mut done: impl FnMut(&Self) -> bool) {
-        let mut steps = 0;
-        while !done(self) {
-            steps += 1;
-            assert!(steps < 3_000_000, "the ends talk for ever");
-            let packet = self.in_flight.keys().next().map_or(Time::NEVER, |key| key.0);
-            let side = if self.timeouts[0] <= self.timeouts[1] { Side::A } else { Side::B };
-            let timeout = self.timeouts[side.index()];
-            let next = packet.min(timeout);
-            if next > until || next.is_never() {
-                break;
-            }
-            self.now = next.max(self.now);
-            if packet <= timeout {
-                let Some((_, (to, packet))) = self.in_flight.pop_first() else { return };
-                self.input(to, Input::Packet(Box::new(packet)));
-            } else {
-                self.input(side, Input::Timeout);
-            }
-        }
-        if !until.is_never() && !done(self) {
-            self.now = until.max(self.now);
-        }
-    }
-
-    pub(super) fn run_for(&mut self, time: Duration) {
-        self.run_until(self.now + time, |_| false);
-    }
-
-    pub(super) fn heard(&self, side: Side, wanted: &Event) -> bool {
-        self.events[side.index()].iter().any(|(_, event)| event == wanted)
-    }
-
-    /// Bytes that an end has received on the main stream, each once and in order.
-    pub(super) fn received_bytes(&self, side: Side) -> u64 {
-        let mut next = 0;
-        for (_, event) in &self.events[side.index()] {
-            if let Event::Received(received) = event
-                && received.stream == StreamId(0)
-                && !received.unordered
-            {
-                assert_eq!(received.payload.offset, next, "bytes come once and in order");
-                next += u64::from(received.payload.length);
-            }
-        }
-        next
-    }
-
-    pub(super) fn closed(&self, side: Side) -> Option<CloseReason> {
-        self.events[side.index()].iter().find_map(|&(_, event)| match event {
-            Event::Closed(reason) => Some(reason),
-            _ => None,
-        })
     }
 
     /// Datagrams from this end.
     pub(super) fn from(&self, side: Side) -> Vec<&Logged> {
         self.log.iter().filter(|logged| logged.from == side).collect()
+    }
+}
+
+impl Tested for Connection {
+    type Wires = [Wire; 2];
+    type Logged = Logged;
+    type Filter = Filter;
+
+    fn wire(wires: &[Wire; 2], _path: PathId, from: Side) -> Wire {
+        wires[from.index()]
+    }
+
+    fn keep_all() -> Filter {
+        Box::new(|_, _, _| false)
+    }
+
+    fn drops(filter: &mut Filter, logged: &Logged, _packet: &Packet) -> bool {
+        filter(logged.at, logged.from, &logged.datagram)
+    }
+
+    fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
+        logged(at, from, packet)
+    }
+
+    fn check(&self) {
+        self.check_accounts();
     }
 }
 
@@ -385,6 +235,7 @@ impl Drill {
             Output::Transmit(packet) => sent.push(logged(now, Side::A, &packet)),
             Output::Timeout(_) => {}
         });
+        assert!(self.timeout > now, "no progress at {now}");
         self.end.check_accounts();
     }
 

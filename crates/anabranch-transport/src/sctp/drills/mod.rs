@@ -63,7 +63,7 @@ fn sample(pair: &Pair, side: Side, path: usize) -> PathSample {
 }
 
 fn closed(pair: &Pair, side: Side) -> Option<CloseReason> {
-    pair.closed(side).map(|(_, reason)| reason)
+    pair.closed_at(side).map(|(_, reason)| reason)
 }
 
 fn sack(packet: &Logged) -> &Sack {
