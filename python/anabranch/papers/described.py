@@ -11,7 +11,6 @@ from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
-from rich.console import RenderableType
 
 from anabranch import _engine
 from anabranch.figures.table import Cell, Table
@@ -272,8 +271,8 @@ def everything(outcome: DescribedOutcome) -> list[Table]:
     return made
 
 
-def _terminal(outcome: DescribedOutcome, _width: int) -> list[RenderableType]:
-    return [table.rich() for table in (tables(outcome) or everything(outcome))]
+def _terminal(outcome: DescribedOutcome, _width: int) -> list[Table]:
+    return tables(outcome) or everything(outcome)
 
 
 def figures(outcome: DescribedOutcome) -> dict[str, partial[Figure]]:
@@ -322,11 +321,7 @@ def _context(outcome: DescribedOutcome) -> Context:
     }
 
 
-def _sections(outcome: DescribedOutcome) -> list[list[str]]:
+def _sections(outcome: DescribedOutcome) -> list[Table | list[str]]:
     titles = {name: one.title for name, one in outcome.description.readings.items()}
     claims = [recorded(outcome.claims, titles)] if outcome.claims else []
-    return [
-        *(table.markdown() for table in tables(outcome)),
-        *claims,
-        *(table.markdown() for table in everything(outcome)),
-    ]
+    return [*tables(outcome), *claims, *everything(outcome)]

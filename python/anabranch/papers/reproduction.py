@@ -20,6 +20,7 @@ from anabranch import store
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, StoreError
 from anabranch.figures.pages import cells, drawing
+from anabranch.figures.table import Table
 from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
@@ -66,14 +67,14 @@ class Paper(Generic[AnyOutcome, Effort]):
     """The finding in one sentence."""
     sentences: Callable[[AnyOutcome], list[str]]
     """The finding in some more; these and the headline lead terminal, page and record alike."""
-    tables: Callable[[AnyOutcome, int], Iterable[RenderableType]]
+    tables: Callable[[AnyOutcome, int], Iterable[Table | RenderableType]]
     """What a terminal of this width shows before the claims."""
     figures: Callable[[AnyOutcome], Mapping[str, Callable[[], Figure]]]
     """The figures by file name, each drawn when it is called."""
     context: Callable[[AnyOutcome], page.Context]
     """What the page's template needs beside `outcome`, headline, sentences and claims."""
-    sections: Callable[[AnyOutcome], Iterable[list[str]]]
-    """The lines of each section of the golden record."""
+    sections: Callable[[AnyOutcome], Iterable[Table | list[str]]]
+    """The sections of the golden record: tables, and lines."""
     template: str = "page.html.j2"
     """The file of the page's template."""
     real: Callable[[str, Bench], RealStack] | None = None
@@ -169,7 +170,7 @@ class Paper(Generic[AnyOutcome, Effort]):
             Text(self.headline(outcome)),
         )
         for shown in list(self.tables(outcome, console.width))[:1]:
-            console.print(shown)
+            console.print(_rich(shown))
         console.print(Text("The other runs refine this; claims are judged with all of them."))
 
     def on_stack(self, mode: str, jobs: int, out: Path, stack: Stack) -> RealStack:
@@ -184,11 +185,11 @@ class Paper(Generic[AnyOutcome, Effort]):
         console.print(Text(mark + self.headline(outcome), style="bold"))
         for sentence in self.sentences(outcome):
             console.print(Text(f"- {mark}{sentence}"))
-        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims).rich()):
+        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims)):
             console.print()
             if outcome.is_smoke:
                 console.print(Text(mark, style="bold"))
-            console.print(shown)
+            console.print(_rich(shown))
         for finding in outcome.claims:
             if finding.verdict != "reproduced" and finding.profile == outcome.claims[0].profile:
                 console.print(Text(f"{finding.id}: {mark}{finding.evidence}"))
@@ -236,8 +237,12 @@ class Paper(Generic[AnyOutcome, Effort]):
             *(f"- {sentence}" for sentence in self.sentences(outcome)),
         ]
         for section in self.sections(outcome):
-            lines += ["", *section]
+            lines += ["", *(section.markdown() if isinstance(section, Table) else section)]
         return "\n".join(lines) + "\n"
+
+
+def _rich(shown: Table | RenderableType) -> RenderableType:
+    return shown.rich() if isinstance(shown, Table) else shown
 
 
 def _studies(out: Path) -> dict[Path, Scenario]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
@@ -20,8 +20,10 @@ from rich.text import Text
 from anabranch.support import terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
+
+Item = TypeVar("Item")
 
 _PLAIN_SECONDS = 10.0
 """Seconds until the second line where there is no terminal; later lines come at doubling times.
@@ -180,6 +182,14 @@ def steps(what: str, total: int, unit: str = "runs") -> "Iterator[Callable[[], N
         if total:
             update(Status(0, total))
         yield step
+
+
+def each(what: str, items: "Sequence[Item]") -> "Iterator[Item]":
+    """Gives the items one by one, and shows how many are done."""
+    with steps(what, len(items)) as step:
+        for item in items:
+            yield item
+            step()
 
 
 class _Rate:

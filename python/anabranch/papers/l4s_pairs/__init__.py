@@ -60,8 +60,8 @@ def _same_jain(pair: Sequence[PublishedNumber]) -> bool:
     return abs(theirs - ours) <= CLOSE
 
 
-def _tables(outcome: DescribedOutcome, width: int) -> list[RenderableType]:
-    return [*_BASE.tables(outcome, width), _jain_table(outcome).rich()]
+def _tables(outcome: DescribedOutcome, width: int) -> list[Table | RenderableType]:
+    return [*_BASE.tables(outcome, width), _jain_table(outcome)]
 
 
 def _context(outcome: DescribedOutcome) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def _context(outcome: DescribedOutcome) -> dict[str, Any]:
     return {**context, "published": [*published, _jain_table(outcome)]}
 
 
-def _sections(outcome: DescribedOutcome) -> list[list[str]]:
-    return [*_BASE.sections(outcome), _jain_table(outcome).markdown()]
+def _sections(outcome: DescribedOutcome) -> list[Table | list[str]]:
+    return [*_BASE.sections(outcome), _jain_table(outcome)]
 
 
 PAPER = replace(_BASE, sentences=_sentences, tables=_tables, context=_context, sections=_sections)

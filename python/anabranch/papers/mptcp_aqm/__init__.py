@@ -4,13 +4,12 @@
 ns-3): DropTail, CoDel, FQ-CoDel and LIFO-CoDel below three ways to couple the windows of MPTCP.
 """
 
-import time
 from pathlib import Path
 
 from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all, find_cell
+from anabranch.papers.studies import compute_all, find_cell, timed
 
 from . import outcome, studies, traced
 from .claims import CLAIMS, Material
@@ -77,9 +76,7 @@ def speed(scenario: Scenario) -> Speed:
         for queue in PAPERS_QUEUES
         for delay in DELAYS
     ]
-    started = time.process_time()
-    batch = _engine.run_batch(scenario, runs, 1)
-    elapsed = time.process_time() - started
+    batch, elapsed = timed(lambda: _engine.run_batch(scenario, runs, 1))
     packets = sum(sum(batch[name]) for name in PACKETS)
     return Speed(1e3 * elapsed / len(runs), packets / elapsed)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import polars as pl
 
@@ -77,26 +78,15 @@ class Speed:
 
 def cells(grids: Mapping[str, Runs]) -> list[PublishedNumber]:
     """The published numbers beside ours under each profile."""
-    return [
-        PublishedNumber(
-            "text",
-            {
-                "profile": profile,
-                "queue": number.queue,
-                "delay_ms": number.delay_ms,
-                "quantity": number.quantity,
-                "bound": number.bound,
-            },
-            number.value,
-            ours.mean,
-            ours.half_width,
-            number.judge(ours),
-            unit_of(number.quantity),
-        )
-        for profile, runs in grids.items()
-        for number in numbers()
-        for ours in [measured(runs, number)]
-    ]
+    named = ("queue", "delay_ms", "quantity", "bound")
+    listed = []
+    for (profile, runs), number in product(grids.items(), numbers()):
+        ours = measured(runs, number)
+        key = {"profile": profile} | {name: getattr(number, name) for name in named}
+        unit = {"ms": "ms", "packets": "packets"}.get(number.quantity.rpartition("_")[2], "")
+        beside = number.value, ours.mean, ours.half_width, number.judge(ours), unit
+        listed.append(PublishedNumber("text", key, *beside))
+    return listed
 
 
 def measured(runs: Runs, number: Number) -> Interval:
@@ -108,13 +98,6 @@ def measured(runs: Runs, number: Number) -> Interval:
     if number.quantity == "goodput_over_codel":
         return ratio(ours, own.where(queue="codel"), "goodput_share")
     return ours.mean(number.quantity)
-
-
-def unit_of(quantity: str) -> str:
-    """What a quantity is measured in."""
-    if quantity.endswith("_ms"):
-        return "ms"
-    return "packets" if quantity.endswith("_packets") else ""
 
 
 def judge(grids: Mapping[str, Runs]) -> list[Finding]:

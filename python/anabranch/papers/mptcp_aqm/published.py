@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 import polars as pl
 
 from anabranch.papers.intervals import Interval
+from anabranch.papers.studies import published
 from anabranch.papers.verdicts import SHARE_TOLERANCE, Verdict, above, verdict
 
 Bound = Literal["is", "above", "below"]
@@ -48,8 +48,7 @@ class Number:
 @cache
 def numbers() -> tuple[Number, ...]:
     """Every number, in the file's order."""
-    content = files(__package__).joinpath("published.csv").read_bytes()
-    rows = pl.read_csv(content, comment_prefix="#", schema_overrides={"value": pl.Float64})
+    rows = published(__package__, value=pl.Float64)
     return tuple(Number(**row) for row in rows.iter_rows(named=True))
 
 

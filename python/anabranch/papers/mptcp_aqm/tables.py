@@ -20,15 +20,15 @@ from .story import TITLES
 from .studies import Profile, attributions, networks, profiles, receivers
 
 
-def of(outcome: MptcpAqmOutcome, width: int) -> list[RenderableType]:
+def of(outcome: MptcpAqmOutcome, width: int) -> list[Table | RenderableType]:
     """The published numbers, the grid of the base, ablations and what lies beyond."""
     is_wide = width >= WIDE
     described = ("lia" if is_wide else "lia_in_short", "mean_ablations", "mean_beyond")
-    shown = [
+    return [
         published(outcome, profiles() if is_wide else profiles()[::2], has_intervals=False),
         *(listed(SHEET, name, outcome.studies) for name in described),
+        Text(story.speed(outcome)),
     ]
-    return [*(table.rich() for table in shown), Text(story.speed(outcome))]
 
 
 WIDE = 130
@@ -186,17 +186,15 @@ def context(outcome: MptcpAqmOutcome) -> Context:
     }
 
 
-def sections(outcome: MptcpAqmOutcome) -> list[list[str]]:
+def sections(outcome: MptcpAqmOutcome) -> list[Table | list[str]]:
     """What the record says after the finding."""
+    names = ("ablations", "theta", "beyond", "mobility")
     return [
-        published(outcome, profiles()).markdown(),
-        verdicts(outcome).markdown(),
-        attribution(outcome).markdown(),
+        published(outcome, profiles()),
+        verdicts(outcome),
+        attribution(outcome),
         recorded(outcome.claims, TITLES),
-        fit(outcome).markdown(),
-        *(grid(outcome, name).markdown() for name in outcome.grids),
-        *(
-            listed(SHEET, name, outcome.studies).markdown()
-            for name in ("ablations", "theta", "beyond", "mobility")
-        ),
+        fit(outcome),
+        *(grid(outcome, name) for name in outcome.grids),
+        *(listed(SHEET, name, outcome.studies) for name in names),
     ]

@@ -15,9 +15,6 @@ SENDERS = ("plain", "proposed")
 """Policies that the paper's tables compare."""
 SENDER_NAMES = {"plain": "plain SCTP", "proposed": "proposed"}
 
-CAPACITY_MBPS = (15.0, 10.0)
-"""The rates of path 1 and path 2."""
-
 AVAILABLE_MBPS: dict[int, list[tuple[float, float]]] = {
     1: [(8.0, 6.0), (4.0, 6.0), (4.0, 2.0)],
     2: [(15 / 2, 10 / 2), (8 / 2, 10 / 2), (8 / 2, 10 / 3), (8 / 3, 10 / 3)],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import polars as pl
 
@@ -54,27 +55,19 @@ class SctpHandoverOutcome(outcome.PaperOutcome):
 def cells(runs: Mapping[int, Runs]) -> list[PublishedNumber]:
     """The published tables beside ours."""
     numbers = []
-    for phase in phases():
-        for sender in SENDERS:
-            ours = runs[phase.experiment].where(policy=sender).mean(f"mbps_{phase.number}")
-            paper = phase.of(sender)
-            is_computed = phase.experiment == 2 and sender == "plain"
-            numbers.append(
-                PublishedNumber(
-                    "2" if phase.experiment == 1 else "4",
-                    {
-                        "experiment": phase.experiment,
-                        "phase": phase.key,
-                        "sender": sender,
-                        "published_as": COMPUTED if is_computed else MEASURED,
-                    },
-                    paper,
-                    ours.mean,
-                    ours.half_width,
-                    of_number(paper, ours),
-                    "Mbit/s",
-                )
-            )
+    for phase, sender in product(phases(), SENDERS):
+        ours = runs[phase.experiment].where(policy=sender).mean(f"mbps_{phase.number}")
+        paper = phase.of(sender)
+        is_computed = phase.experiment == 2 and sender == "plain"
+        key: dict[str, float | int | str] = {
+            "experiment": phase.experiment,
+            "phase": phase.key,
+            "sender": sender,
+            "published_as": COMPUTED if is_computed else MEASURED,
+        }
+        table = "2" if phase.experiment == 1 else "4"
+        beside = paper, ours.mean, ours.half_width, of_number(paper, ours), "Mbit/s"
+        numbers.append(PublishedNumber(table, key, *beside))
     return numbers
 
 

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import polars as pl
+
+from anabranch.papers.studies import published
 
 FAILOVER_S = 63.0
 """How long plain SCTP takes to leave a path that has died, in the paper's text."""
@@ -35,8 +36,7 @@ class Phase:
 @cache
 def phases() -> tuple[Phase, ...]:
     """Every phase of both experiments, in order."""
-    content = files(__package__).joinpath("published.csv").read_bytes()
-    rows = pl.read_csv(content, comment_prefix="#").with_columns(pl.all().cast(pl.Float64))
+    rows = published(__package__).cast(pl.Float64)
     listed: list[Phase] = []
     for row in rows.iter_rows(named=True):
         experiment = int(row.pop("experiment"))

@@ -1,7 +1,5 @@
 """The tables: the terminal, the page and the record show them, some in short."""
 
-from rich.console import RenderableType
-
 from anabranch.figures.table import Cell, Table, head, known, line
 from anabranch.papers import facets
 from anabranch.papers.page import Context
@@ -17,18 +15,17 @@ WIDE = 120
 """From this width on, intervals are shown in every table."""
 
 
-def of(outcome: SctpHandoverOutcome, width: int) -> list[RenderableType]:
+def of(outcome: SctpHandoverOutcome, width: int) -> list[Table]:
     """The published tables, the tournament in short, the ablations."""
     wide = width >= WIDE
     changed = [ablations(outcome, number) for number in EXPERIMENTS]
-    shown = [
+    return [
         *(published(outcome, number, digits=1) for number in EXPERIMENTS),
         listed(SHEET, "transfers", outcome.studies),
         listed(SHEET, "calls" if wide else "mean_calls", outcome.studies),
         # Narrow, it has the phases only.
         *(table if wide else table.first(len(table.heads) - 2) for table in changed),
     ]
-    return [table.rich() for table in shown]
 
 
 def published(outcome: SctpHandoverOutcome, number: int, digits: int = 2) -> Table:
@@ -93,14 +90,14 @@ def context(outcome: SctpHandoverOutcome) -> Context:
     }
 
 
-def sections(outcome: SctpHandoverOutcome) -> list[list[str]]:
+def sections(outcome: SctpHandoverOutcome) -> list[Table | list[str]]:
     """What the record says after the finding."""
     return [
-        of_published(SHEET, "both", outcome.cells).markdown(),
+        of_published(SHEET, "both", outcome.cells),
         recorded(outcome.claims, {PROFILE: PROFILE}),
         _handovers(outcome),
-        *(tournament(outcome, arena).markdown() for arena in outcome.arenas),
-        *(ablations(outcome, number).markdown() for number in EXPERIMENTS),
+        *(tournament(outcome, arena) for arena in outcome.arenas),
+        *(ablations(outcome, number) for number in EXPERIMENTS),
     ]
 
 

@@ -188,15 +188,9 @@ def modulation_follows_the_distance(material: Material) -> Iterator[Judgement]:
         wrong = [step for step in steps if step.negative]
         near, far = (place.mean("bits_per_symbol") for place in (places[0], places[-1]))
         ends = [place.frame["distance_km"][0] for place in (places[0], places[-1])]
-        said = {"profile": profile, "bits": (near, far), "ends": ends}
-        yield (
-            all_of([near.low > far.high, not wrong]),
-            {
-                **said,
-                "wrong": len(wrong),
-                "steps": len(steps),
-            },
-        )
+        counts = {"wrong": len(wrong), "steps": len(steps)}
+        said = {"profile": profile, "bits": (near, far), "ends": ends, **counts}
+        yield all_of([near.low > far.high, not wrong]), said
 
 
 CLAIMS: list[Claim[Material]] = rows.load(

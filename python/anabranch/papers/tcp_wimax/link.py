@@ -9,7 +9,7 @@ autocorrelation of the effective SNR (as a ratio, not in dB) has fallen to one h
 """
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 
 import numpy as np
 import polars as pl
@@ -66,11 +66,10 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
     """Every profile's link from the probe's rows and so many traced runs."""
     measured = {}
     traces: dict[str, list[Traced]] = {profile: [] for profile in PROFILES}
-    with progress.steps("traced probes", len(PROFILES) * traced) as step:
-        for profile, runs in traces.items():
-            for replication in range(traced):
-                runs.append(trace(profile, replication))
-                step()
+    for profile, replication in progress.each(
+        "traced probes", list(product(PROFILES, range(traced)))
+    ):
+        traces[profile].append(trace(profile, replication))
     for profile, runs in traces.items():
         bursts = [burst for run in runs for burst in run.bursts]
         rows = probes.filter(profile=profile)

@@ -26,12 +26,15 @@ from .outcome import TcpWimaxOutcome, aggression
 from .studies import FLOWS
 
 
-def of(outcome: TcpWimaxOutcome, _width: int) -> list[RenderableType]:
+def of(outcome: TcpWimaxOutcome, _width: int) -> list[Table | RenderableType]:
     """Links, throughput, the paper's numbers, speed."""
-    throughput = listed(SHEET, "throughput", outcome.studies)
-    shown = (links(outcome), throughput, of_published(SHEET, "text", outcome.cells))
     speed = story.speed(outcome)
-    return [*(table.rich() for table in shown), *([] if speed is None else [Text(speed)])]
+    return [
+        links(outcome),
+        listed(SHEET, "throughput", outcome.studies),
+        of_published(SHEET, "text", outcome.cells),
+        *([] if speed is None else [Text(speed)]),
+    ]
 
 
 def links(outcome: TcpWimaxOutcome, name: str = "links") -> Table:
@@ -129,17 +132,20 @@ def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
     return counts
 
 
-def sections(outcome: TcpWimaxOutcome) -> list[list[str]]:
+def sections(outcome: TcpWimaxOutcome) -> list[Table | list[str]]:
     """What the record says after the finding."""
-
-    def described(name: str) -> Table:
-        return listed(SHEET, name, outcome.studies)
-
-    numbers = of_published(SHEET, "recorded", outcome.cells)
-    before = (links(outcome), described("throughput"), numbers)
-    after = (flows(outcome), described("pairs"), described("stations"), sensitivity(outcome))
+    throughput, pairs, stations, coherence = (
+        listed(SHEET, name, outcome.studies)
+        for name in ("throughput", "pairs", "stations", "coherence")
+    )
     return [
-        *(table.markdown() for table in before),
+        links(outcome),
+        throughput,
+        of_published(SHEET, "recorded", outcome.cells),
         recorded(outcome.claims, READING_NAMES),
-        *(table.markdown() for table in (*after, described("coherence"))),
+        flows(outcome),
+        pairs,
+        stations,
+        sensitivity(outcome),
+        coherence,
     ]

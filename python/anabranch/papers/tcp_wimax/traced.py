@@ -1,5 +1,7 @@
 """Transfers that are run once more with traces, as the paper did with tcpprobe."""
 
+from itertools import product
+
 import polars as pl
 
 from anabranch._engine import Scenario
@@ -22,32 +24,23 @@ def windows(scenario: Scenario, replication: int = 0) -> dict[str, pl.DataFrame]
 
     All nine controls meet the same channel: writes of 4 KB, buffers of 512 KB.
     """
-    traces = {}
-    with progress.steps("traced transfers", len(PROFILES) * len(CONTROLS)) as step:
-        for profile in PROFILES:
-            frames = []
-            for control in CONTROLS:
-                cell = find_cell(scenario, claimed(profile, control))
-                result = run(scenario, cell=cell, replication=replication, trace=True)
-                frames.append(thinned(result.traces["paths"], control))
-                step()
-            traces[profile] = pl.concat(frames)
-    return traces
+    frames: dict[str, list[pl.DataFrame]] = {profile: [] for profile in PROFILES}
+    for profile, control in progress.each("traced transfers", list(product(PROFILES, CONTROLS))):
+        cell = find_cell(scenario, claimed(profile, control))
+        result = run(scenario, cell=cell, replication=replication, trace=True)
+        frames[profile].append(thinned(result.traces["paths"], control))
+    return {profile: pl.concat(own) for profile, own in frames.items()}
 
 
 def silences(scenario: Scenario, profile: str, replications: int) -> dict[str, Interval]:
     """By control, the percentage of time in which nothing arrives for more than SILENT_S."""
-    by_control = {}
-    with progress.steps("silences", len(CONTROLS) * replications) as step:
-        for control in CONTROLS:
-            cell = find_cell(scenario, claimed(profile, control))
-            shares = []
-            for replication in range(replications):
-                result = run(scenario, cell=cell, replication=replication, trace=True)
-                shares.append(silent_percent(result.traces["packets"]))
-                step()
-            by_control[control] = interval(shares)
-    return by_control
+    shares: dict[str, list[float]] = {control: [] for control in CONTROLS}
+    runs = list(product(CONTROLS, range(replications)))
+    for control, replication in progress.each("silences", runs):
+        cell = find_cell(scenario, claimed(profile, control))
+        result = run(scenario, cell=cell, replication=replication, trace=True)
+        shares[control].append(silent_percent(result.traces["packets"]))
+    return {control: interval(own) for control, own in shares.items()}
 
 
 def silent_percent(packets: pl.DataFrame) -> float:

@@ -181,21 +181,11 @@ def table2(runs: Runs) -> Table2:
     means = published.table2().join(
         table2_means(runs), on=["rto_max_s", "delay_centric", "pmr"], maintain_order="left"
     )
-    compared = [
-        published.compare(
-            TABLE_2,
-            {
-                "rto_max_s": row["rto_max_s"],
-                "delay_centric": row["delay_centric"],
-                "pmr": row["pmr"],
-                "loss_clock": runs.clock,
-            },
-            row["mos"],
-            row["mean"],
-            row["half_width"],
-        )
-        for row in means.iter_rows(named=True)
-    ]
+    compared = []
+    for row in means.iter_rows(named=True):
+        key = {name: row[name] for name in ("rto_max_s", "delay_centric", "pmr")}
+        beside = row["mos"], row["mean"], row["half_width"]
+        compared.append(published.compare(TABLE_2, key | {"loss_clock": runs.clock}, *beside))
     return Table2(runs.clock, compared, means)
 
 
@@ -252,13 +242,14 @@ def advice(runs: dict[str, Runs]) -> list[FollowedAdvice]:
 
 def pmr_effects(runs: dict[str, Runs]) -> dict[float, dict[str, Interval]]:
     """What PMR 1 brings instead of 0 at each RTO.Max, on the configurations of Table 2."""
-    effects: dict[float, dict[str, Interval]] = {}
-    for rto in RTO_MAX_S:
-        here = {clock: runs[clock].both_losses(0.1).where(rto_max_s=rto) for clock in CLOCKS}
-        effects[rto] = {
-            clock: own.where(pmr=1).minus(own.where(pmr=0)) for clock, own in here.items()
+    table = {clock: runs[clock].both_losses(0.1) for clock in CLOCKS}
+    return {
+        rto: {
+            clock: own.where(rto_max_s=rto, pmr=1).minus(own.where(rto_max_s=rto, pmr=0))
+            for clock, own in table.items()
         }
-    return effects
+        for rto in RTO_MAX_S
+    }
 
 
 def robust_setting(runs: dict[str, Runs]) -> tuple[Setting, float]:
@@ -288,43 +279,35 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
     """
     numbers = []
     for row in published.figures().iter_rows(named=True):
-        chosen = runs.both_losses(row["loss"]).at_25_ms().where(rto_max_s=row["rto_max_s"])
+        where = {"rto_max_s": row["rto_max_s"]}
         if row["pmr"] != "all":
-            chosen = chosen.where(pmr=int(row["pmr"]))
+            where["pmr"] = int(row["pmr"])
         if row["delay_centric"] != "both":
-            chosen = chosen.where(delay_centric=row["delay_centric"])
-        value = "mean_delay_ms" if "delay" in row["quantity"] else "mos"
+            where["delay_centric"] = row["delay_centric"]
+        value, unit = ("mean_delay_ms", "ms") if "delay" in row["quantity"] else ("mos", "MOS")
+        chosen = runs.both_losses(row["loss"]).at_25_ms().where(**where)
         samples = np.array(list(chosen.per_replication(value).values()))
         single = row["quantity"].endswith("of_one_run")
         half_width = prediction_half_width(samples) if single else interval(samples).half_width
-        pmr = int(row["pmr"]) if row["pmr"].isdigit() else row["pmr"]
-        key = {name: row[name] for name in ("loss", "rto_max_s", "delay_centric", "quantity")} | {
-            "pmr": pmr
-        }
-        key = {"figure": row["figure"]} | key | {"loss_clock": runs.clock}
-        unit = "ms" if value == "mean_delay_ms" else "MOS"
-        numbers.append(
-            published.compare(
-                f"figure {row['figure']}",
-                key,
-                row["value"],
-                float(samples.mean()),
-                half_width,
-                unit=unit,
-            )
-        )
+        named = ("figure", "loss", "rto_max_s", "delay_centric", "quantity")
+        key = {name: row[name] for name in named} | {"pmr": where.get("pmr", row["pmr"])}
+        beside = row["value"], float(samples.mean()), half_width
+        key |= {"loss_clock": runs.clock}
+        numbers.append(published.compare(f"figure {row['figure']}", key, *beside, unit=unit))
     return numbers
 
 
 def potentially_failed_effect(runs: Runs) -> list[tuple[str, Interval]]:
     """Is a low PMR still needed with PF? What PMR 1 gains on PMR 5, without and with PF."""
-    effects = []
-    for rto in sorted(runs.frame["rto_max_s"].unique(), reverse=True):
-        for state in ("off", "on"):
-            here = runs.where(rto_max_s=rto, potentially_failed=state)
-            gain = here.where(pmr=1).minus(here.where(pmr=5))
-            effects.append((f"RTO.Max {rto:g} s, PF {state}: PMR 1 instead of 5", gain))
-    return effects
+    return [
+        (
+            f"RTO.Max {rto:g} s, PF {state}: PMR 1 instead of 5",
+            here.where(pmr=1).minus(here.where(pmr=5)),
+        )
+        for rto in sorted(runs.frame["rto_max_s"].unique(), reverse=True)
+        for state in ("off", "on")
+        for here in [runs.where(rto_max_s=rto, potentially_failed=state)]
+    ]
 
 
 def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list[Finding]:

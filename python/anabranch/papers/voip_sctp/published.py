@@ -1,9 +1,8 @@
 """The paper's own numbers, and the rule that compares ours with them."""
 
-from importlib.resources import files
-
 import polars as pl
 
+from anabranch.papers.studies import published
 from anabranch.papers.verdicts import SHARE_TOLERANCE, PublishedNumber, verdict
 
 MOS_TOLERANCE = 0.15
@@ -13,23 +12,16 @@ MOS_TOLERANCE = 0.15
 def compare(
     table: str,
     key: dict[str, float | int | str],
-    published: float,
+    paper: float,
     measured: float,
     half_width: float,
     *,
     unit: str = "MOS",
 ) -> PublishedNumber:
     """A comparison with its verdict."""
-    tolerance = MOS_TOLERANCE if unit == "MOS" else SHARE_TOLERANCE * abs(published)
-    return PublishedNumber(
-        table,
-        key,
-        published,
-        measured,
-        half_width,
-        verdict(published, measured, half_width, tolerance),
-        unit,
-    )
+    tolerance = MOS_TOLERANCE if unit == "MOS" else SHARE_TOLERANCE * abs(paper)
+    found = verdict(paper, measured, half_width, tolerance)
+    return PublishedNumber(table, key, paper, measured, half_width, found, unit)
 
 
 def table2() -> pl.DataFrame:
@@ -37,9 +29,7 @@ def table2() -> pl.DataFrame:
 
     88 rows, 10 % loss on both paths, means of the 9 delay combinations.
     """
-    return _read("published_table2.csv").with_columns(
-        pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.Int64)
-    )
+    return published(__package__, "published_table2.csv", rto_max_s=pl.Float64, pmr=pl.Int64)
 
 
 def figures() -> pl.DataFrame:
@@ -47,10 +37,4 @@ def figures() -> pl.DataFrame:
 
     Figure, loss, pmr, rto_max_s, delay_centric, quantity, value.
     """
-    return _read("published_figures.csv").with_columns(
-        pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.String)
-    )
-
-
-def _read(name: str) -> pl.DataFrame:
-    return pl.read_csv(files(__package__).joinpath(name).read_bytes(), comment_prefix="#")
+    return published(__package__, "published_figures.csv", rto_max_s=pl.Float64, pmr=pl.String)

@@ -20,12 +20,9 @@ from anabranch.papers.studies import (
     file_text,
     label,
     readings,
-    with_sweep,
 )
 
 from .factors import CLOCKS
-
-_text = partial(file_text, __package__)
 
 LAST_LINKS = ("p0-last", "p1-last")
 
@@ -59,21 +56,13 @@ def paper(clock: str, effort: Effort) -> Work:
     def replications(key: Key) -> int:
         losses = {label(key[f"loss{path}"]) for path in (0, 1)}
         waits = [key[f"wait{path}"] for path in (0, 1)]
-        wanted = effort.grid[clock]
-        if losses == {"0.1"}:
-            wanted = max(wanted, effort.table2[clock])
-        if len(losses) == 1 and waits == [0.025, 0.025]:
-            wanted = max(wanted, effort.figures[clock])
-        return wanted
+        is_drawn = len(losses) == 1 and waits == [0.025, 0.025]
+        table2 = effort.table2[clock] if losses == {"0.1"} else 0
+        return max(effort.grid[clock], table2, effort.figures[clock] if is_drawn else 0)
 
     title = {"on_arrival": "losses on arrival", "slot": "losses every 5 ms"}[clock]
-    return Work(
-        f"paper-{clock}",
-        title,
-        Scenario.parse(_text("scenario.toml"), clock_sets(clock)),
-        replications,
-        COLUMNS,
-    )
+    loaded = Scenario.parse(file_text(__package__, "scenario.toml"), clock_sets(clock))
+    return Work(f"paper-{clock}", title, loaded, replications, COLUMNS)
 
 
 class Variant(Reading):
@@ -82,31 +71,10 @@ class Variant(Reading):
     group: str
     prototype: float | None = None
     """The mean absolute error that an independent prototype found."""
-    policy: str = ""
-    """A setting of the path policy, empty for none."""
 
 
 variants = partial(readings, __package__, "sensitivity.toml", "variant", Variant)
 """The sensitivity list; the first is the interpretation itself."""
-
-
-def sensitivity(number: int, variant: Variant, effort: Effort) -> Work:
-    """Table 2's cells under one variant."""
-    sweep = _text("sweep_table2.toml")
-    if variant.policy:
-        for state, changed in (
-            ('{ kind = "failover" }', f'{{ kind = "failover", {variant.policy} }}'),
-            (
-                '{ kind = "delay_centric" }',
-                f'{{ kind = "delay_centric", failover = {{ {variant.policy} }} }}',
-            ),
-        ):
-            assert state in sweep, "the sweep says which policy each state of delay-centric is"
-            sweep = sweep.replace(state, changed)
-    loaded = _with_sweep(sweep, TEN_PERCENT + variant.sets)
-    return Work(
-        f"sensitivity/{number:02}", variant.name, loaded, lambda _: effort.sensitivity, COLUMNS
-    )
 
 
 def clock_sets(clock: str) -> Sets:
@@ -120,11 +88,9 @@ def all_studies(effort: Effort) -> Iterator[Work]:
     for clock in CLOCKS:
         yield paper(clock, effort)
     for study in described(__package__).values():
-        yield study.work(effort)
-    if effort.sensitivity:
-        for number, variant in enumerate(variants()):
-            yield sensitivity(number, variant, effort)
-
-
-def _with_sweep(sweep: str, sets: Sets = ()) -> Scenario:
-    return with_sweep(_text("scenario.toml"), sweep, sets)
+        if study.name != "sensitivity":
+            yield study.work(effort)
+        elif effort.sensitivity:
+            for number, variant in enumerate(variants()):
+                name, sets = f"sensitivity/{number:02}", TEN_PERCENT + variant.sets
+                yield study.work(effort, sets, name=name, title=variant.name)

@@ -22,13 +22,15 @@ WIDE = 128
 """Characters that Table 2 needs on one line a row; below, its cells have two lines."""
 
 
-def of(outcome: VoipSctpOutcome, width: int) -> list[RenderableType]:
+def of(outcome: VoipSctpOutcome, width: int) -> list[Table | RenderableType]:
     """Table 2 under both clocks, figures' numbers."""
-    shown: list[RenderableType] = [
-        Group(compared(table, compact=width < WIDE).rich(), Text(story.table_summary(table)))
-        for table in outcome.tables.values()
+    return [
+        *(
+            Group(compared(table, compact=width < WIDE).rich(), Text(story.table_summary(table)))
+            for table in outcome.tables.values()
+        ),
+        of_published(SHEET, "figures", outcome.figure_cells),
     ]
-    return [*shown, of_published(SHEET, "figures", outcome.figure_cells).rich()]
 
 
 def table2(
@@ -140,11 +142,11 @@ def _counts(outcome: VoipSctpOutcome) -> dict[str, str]:
     )
 
 
-def sections(outcome: VoipSctpOutcome) -> list[list[str]]:
+def sections(outcome: VoipSctpOutcome) -> list[Table | list[str]]:
     """What the record says after the finding."""
     return [
-        *(recorded_table2(outcome.tables[clock]).markdown() for clock in CLOCKS),
-        of_published(SHEET, "recorded", outcome.figure_cells).markdown(),
+        *map(recorded_table2, outcome.tables.values()),
+        of_published(SHEET, "recorded", outcome.figure_cells),
         recorded(outcome.claims, {clock: clock.replace("_", " ") for clock in CLOCKS}),
-        sensitivity(outcome).markdown(),
+        sensitivity(outcome),
     ]

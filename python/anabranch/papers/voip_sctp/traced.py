@@ -4,6 +4,7 @@ Figures 3 and 4, and what interruptions come from (claim 1).
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import polars as pl
 
@@ -56,16 +57,8 @@ def single_runs(scenario: Scenario, runs: Runs) -> dict[int, TracedCall]:
             .per_replication()
         )
         replication = min(mos, key=lambda key: (abs(mos[key] - target), key))
-        cell = find_cell(
-            scenario,
-            AT_25_MS
-            | {
-                "loss0": row["loss"],
-                "loss1": row["loss"],
-                "pmr": int(row["pmr"]),
-                "rto_max": rto,
-            },
-        )
+        where = {"loss0": row["loss"], "loss1": row["loss"], "pmr": int(row["pmr"]), "rto_max": rto}
+        cell = find_cell(scenario, AT_25_MS | where)
         result = run(scenario, cell=cell, replication=replication, trace=True)
         chosen[int(row["figure"])] = TracedCall(
             result.traces["frames"],
@@ -85,14 +78,10 @@ def interruption_causes(scenario: Scenario, replications: int) -> pl.DataFrame:
     At 10 s, 10 % loss and 25/25 ms.
     """
     rows = []
-    with progress.steps("traced calls", len(PMR) * replications) as step:
-        for pmr in PMR:
-            cell = find_cell(
-                scenario, AT_25_MS | {"loss0": 0.1, "loss1": 0.1, "pmr": pmr, "rto_max": 10.0}
-            )
-            for replication in range(replications):
-                traces = run(scenario, cell=cell, replication=replication, trace=True).traces
-                causes = shares(interruptions(traces["frames"], traces["paths"]))
-                rows.append({"pmr": pmr, "replication": replication} | causes)
-                step()
+    for pmr, replication in progress.each("traced calls", list(product(PMR, range(replications)))):
+        where = {"loss0": 0.1, "loss1": 0.1, "pmr": pmr, "rto_max": 10.0}
+        cell = find_cell(scenario, AT_25_MS | where)
+        traces = run(scenario, cell=cell, replication=replication, trace=True).traces
+        causes = shares(interruptions(traces["frames"], traces["paths"]))
+        rows.append({"pmr": pmr, "replication": replication} | causes)
     return pl.DataFrame(rows)
