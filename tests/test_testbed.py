@@ -164,6 +164,34 @@ def test_udp_says_of_ecn_what_a_simulated_end_says(ecn: str, ip: str) -> None:
     assert (kernel[f"{at}marked_packets"] > 0) == (ecn != "off")
 
 
+@pytest.mark.parametrize(
+    ("kind", "ip"),
+    [("tcp", "ipv4"), ("tcp", "ipv6"), ("mptcp", "ipv4"), ("udp", "ipv4"), ("udp", "ipv6")],
+)
+def test_sockets_ask_for_the_treatment_that_the_flow_asks_for(kind: str, ip: str) -> None:
+    """All packets of a marked flow are in the first band, both ways, as in a simulation."""
+    scenario = anabranch.load(
+        CALL if kind == "udp" else DOWNLOAD,
+        {
+            **({} if kind == "udp" else {"flows.bulk.transport": {"kind": kind}}),
+            f"flows.{'call' if kind == 'udp' else 'bulk'}.dscp": "ef",
+            f"flows.{'call' if kind == 'udp' else 'bulk'}.ip": ip,
+            "links.wan.queue": {"kind": "prio"},
+            "links.wan.reverse.queue": {"kind": "prio"},
+        },
+    )
+    for found in (testbed.run(scenario).summary, anabranch.run(scenario).summary):
+        for way in ("forward",) if kind == "udp" else ("forward", "reverse"):
+            assert found[f"link.wan.{way}.band_0.packets"] > 20
+            assert found[f"link.wan.{way}.band_1.packets"] <= 4
+
+
+def test_a_mark_that_sockets_cannot_set_is_refused() -> None:
+    sets = {"flows.bulk.transport": {"kind": "mptcp"}, "flows.bulk.dscp": "ef"}
+    with pytest.raises(LiveError, match=r"flows\.bulk\.dscp is ef: .* have no IPV6_TCLASS"):
+        testbed.run(anabranch.load(DOWNLOAD, sets | {"flows.bulk.ip": "ipv6"}))
+
+
 @pytest.mark.parametrize(("codec", "payload_type", "step"), [("g722", 9, 160), ("g711", 0, 160)])
 def test_rtp_is_that_of_the_codec(codec: str, payload_type: int, step: int, tmp_path: Path) -> None:
     """Payload type, numbers and time stamps are those of the simulation, to the tick."""

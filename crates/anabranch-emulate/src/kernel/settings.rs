@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anabranch::scenario::FlowConfig;
 use anabranch::transports::TransportConfig;
 use anabranch_transport::dscp::Dscp;
-use anabranch_transport::flow::Side;
+use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::mptcp::{self, Rejoin};
 use anabranch_transport::path::scheduler;
 use anabranch_transport::tcp::config::{
@@ -418,6 +418,15 @@ pub(crate) fn read(
         EndOptions::Program(_) => {
             return Err(format!(
                 "flows.{name}.dscp is {}: usrsctp sends all its packets with cs0; leave it out",
+                flow.dscp
+            ));
+        }
+        EndOptions::Stream { is_multipath: true, .. }
+            if !flow.dscp.is_default() && flow.ip == IpVersion::Ipv6 =>
+        {
+            return Err(format!(
+                "flows.{name}.dscp is {}: a kernel's sockets of Multipath TCP have no IPV6_TCLASS; use ip = \"ipv4\", \
+                 or leave it out",
                 flow.dscp
             ));
         }
