@@ -6,9 +6,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_transport::flow::{IpVersion, PathId, Payload};
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
+use anabranch_transport::wire::mptcp::context::{MptcpReceiving, MptcpSending};
 use anabranch_transport::wire::mptcp::{self, Options};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::chunk::{Chunk, Data, GapBlock, Sack};
+use anabranch_transport::wire::sctp::context::{SctpReceiving, SctpSending};
 use anabranch_transport::wire::tcp::{Flags, SackBlock, SackBlocks, Segment, Timestamps};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use etherparse::{TcpHeader, TcpOptionElement, TcpSlice};
@@ -43,16 +45,18 @@ impl Sending for Ends {
         [Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into()]
     }
 
-    fn own_addresses(&self) -> Vec<IpAddr> {
-        vec![Ipv4Addr::new(10, 0, 0, 1).into()]
-    }
-
     fn ip(&self) -> IpVersion {
         IpVersion::Ipv4
     }
 
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.sent[..payload.length as usize]);
+    }
+}
+
+impl SctpSending for Ends {
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        vec![Ipv4Addr::new(10, 0, 0, 1).into()]
     }
 
     fn secret(&self) -> &Secret {
@@ -62,23 +66,27 @@ impl Sending for Ends {
     fn association_key(&self) -> &[u8] {
         b"key"
     }
+}
 
+impl MptcpSending for Ends {
     fn connection_keys(&self) -> [u64; 2] {
         [1, 2]
     }
 }
 
 impl Receiving for Ends {
-    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
-        Some(PathId(0))
-    }
-
     fn keep(&mut self, _piece: Piece, bytes: &[u8]) -> u64 {
         self.take(bytes)
     }
 
     fn keep_stream(&mut self, _sequence: u32, bytes: &[u8]) -> u64 {
         self.take(bytes)
+    }
+}
+
+impl SctpReceiving for Ends {
+    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
+        Some(PathId(0))
     }
 
     fn secret(&self) -> &Secret {
@@ -88,7 +96,9 @@ impl Receiving for Ends {
     fn association_key(&self) -> Option<&[u8]> {
         Some(b"key")
     }
+}
 
+impl MptcpReceiving for Ends {
     fn connection_keys(&self) -> [u64; 2] {
         [2, 1]
     }

@@ -1,5 +1,6 @@
 """Rules for packets of captures: copies, segments, clocks, and rows with what is beside them."""
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.support import clocks, copies, segments
+from anabranch.support import clocks, copies, flows, segments
 from anabranch.support.capture import Capture
 from anabranch.support.gathered import chosen, joined
 from anabranch.support.packets import Packets
+from capture_kinds import ONE, OTHER, Frame, save
 
 CASES = Path(__file__).parent / "cases" / "captures"
 
@@ -22,6 +24,7 @@ def found(
     tells: bool = False,
     numbered: str = "",
     round_trip_s: float = 0.02,
+    tick_s: float = np.inf,
 ) -> list[int]:
     """The rows that are copies, where equal letters are equal packets."""
     count = len(names)
@@ -34,6 +37,7 @@ def found(
             tells_apart=np.full(count, tells),
             is_numbered=np.array([name in (numbered or names) for name in names]),
             round_trip_s=np.full(count, round_trip_s),
+            tick_s=np.full(count, tick_s),
         )
     ).tolist()
 
@@ -45,6 +49,32 @@ def test_what_comes_again_within_a_round_trip_is_a_copy() -> None:
     assert found("aaaa", [0, 0.015, 0.024, 0.03]) == [1, 3]
     assert found("aa", [0, 0.1], tells=True) == [1]
     assert found("aa", [0, 0.6], tells=True) == []
+
+
+def test_a_time_stamp_that_should_have_changed_is_that_of_a_copy() -> None:
+    """Sent again later than a tick, a packet has another one (RFC 7323 section 3.2)."""
+    assert found("aabb", [0, 0.05, 0.06, 0.9], tick_s=1e-3) == [1, 3]
+    assert found("aa", [0, 0.05], tick_s=0.1) == []
+    assert found("aa", [0, 0.0015], tick_s=1e-3, round_trip_s=1e-4) == []
+    assert found("aa", [0, 0.0021], tick_s=1e-3, round_trip_s=1e-4) == [1]
+    # Acknowledgements too, but for those that are sent in one tick.
+    assert found("kkk", [0, 0.0001, 0.7], numbered="c", tick_s=1e-3) == [2]
+
+
+def test_ticks() -> None:
+    stamp = np.array([-1, 5, (1 << 32) - 100, 15, 900, 15, -1, 77, 77, 9, 3])
+    sender = np.array([0, 0, 1, 0, 1, 0, 1, 2, 2, 3, 3])
+    seen_s = np.arange(len(stamp)) / 10
+    # From 5 to 15 in 0.4 s; from 100 before the numbers start over to 900 in 0.2 s; never; back.
+    expected = [0.04, 0.0002, np.inf, np.inf]
+    ticks = copies.ticks(stamp, sender, seen_s)
+    assert ticks == pytest.approx(
+        [expected[of] if has else np.inf for of, has in zip(sender, stamp >= 0, strict=True)]
+    )
+    assert (
+        copies.ticks(np.full(3, -1), np.zeros(3, dtype=int), np.zeros(3)).tolist() == [np.inf] * 3
+    )
+    assert len(copies.ticks(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))) == 0
 
 
 @pytest.mark.parametrize("unknown", [np.inf, np.nan, 0.0])
@@ -72,6 +102,52 @@ def test_places_of_copies_are_one() -> None:
     place = np.array([0, 2, 2, 1, 1, 3])
     is_copy = np.array([False, True, False, False, True, False])
     assert copies.places(key, place, is_copy).tolist() == [0, 0, 0, 1, 1, 3]
+
+
+INIT, INIT_ACK, ABORT, COOKIE_ECHO, DATA, SACK = 1, 2, 6, 10, 0, 3
+
+
+def connections(folder: Path, talk: list[tuple[str, int, int, int]]) -> list[int]:
+    """The associations of packets: way, verification tag, chunk, and tag that this asks for."""
+    frames = []
+    for number, (way, tag, kind, asked) in enumerate(talk):
+        body = struct.pack(">IIHHI", asked, 9000, 1, 1, 7)
+        chunk = struct.pack(">BBH", kind, 3, 4 + len(body)) + body
+        ports, ends = ((5, 6), ONE + OTHER) if way == ">" else ((6, 5), OTHER + ONE)
+        sctp = struct.pack(">HHII", *ports, tag, 0) + chunk
+        head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(sctp), number, 0, 64, 132, 0)
+        frames.append(Frame(number / 100, head + ends + sctp))
+    (packets,) = Capture(save(folder / "talk.pcap", frames)).batches()
+    assert len(packets) == len(talk)
+    flow, forward = flows.numbered(packets)
+    of = flows.connections(packets, np.arange(len(packets)), flow, forward)
+    return [int(one) for one in of]
+
+
+def test_ports_of_sctp_that_are_used_again(tmp_path: Path) -> None:
+    """Tags tell associations apart (RFC 9260 section 8.5)."""
+
+    def association(mine: int, yours: int) -> list[tuple[str, int, int, int]]:
+        return [
+            (">", 0, INIT, mine), (">", 0, INIT, mine), ("<", mine, INIT_ACK, yours),
+            (">", yours, COOKIE_ECHO, 0), (">", yours, DATA, 0), ("<", mine, SACK, 0),
+        ]  # fmt: skip
+
+    first, second = association(11, 22), association(33, 44)
+    assert connections(tmp_path, first + second) == [0] * 6 + [1] * 6
+    assert connections(tmp_path, first[4:] + second) == [0] * 2 + [1] * 6
+    assert connections(tmp_path, [first[4], second[4]]) == [0, 1]
+    # The other end begins the next one.
+    back = [("<" if way == ">" else ">", tag, kind, own) for way, tag, kind, own in second]
+    assert connections(tmp_path, first + back) == [0] * 6 + [1] * 6
+    # An INIT that is not answered, and what comes late, change nothing of the others.
+    late = [*first, (">", 0, INIT, 55), first[4], *second, first[5], second[5]]
+    assert connections(tmp_path, late) == [0] * 6 + [1, 0] + [2] * 6 + [0, 2]
+    # Both ends ask at once (section 5.2.1); an ABORT has the tag of what it answers (8.5.1).
+    both = [(">", 0, INIT, 11), ("<", 0, INIT, 22), *first[2:], (">", 11, ABORT, 0), first[4]]
+    assert connections(tmp_path, both) == [0] * 8
+    # Made by hand: one tag for both ends.
+    assert connections(tmp_path, association(7, 7)) == [0] * 6
 
 
 def most(payload: list[int], header: int = 40, mss: int | None = None, peers: int = 0) -> int:

@@ -7,17 +7,22 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 import anabranch
 from anabranch import explain
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.explain.captured import Explained
+from anabranch.explain.captured.sender import Sender
+from anabranch.profile import estimate, measure
 from capture_kinds import (
     ACK,
     COOKED,
     ETHERNET,
+    PSH,
     Call,
+    Frame,
     Frames,
     Talk,
     at,
@@ -25,6 +30,7 @@ from capture_kinds import (
     in_vlan,
     mirrored,
     offloaded,
+    payload_of,
     save,
     set_back,
 )
@@ -197,6 +203,26 @@ def test_both_versions_of_multipath_tcp_are_one_connection(version: int) -> None
     assert "attempts" not in "\n".join(flow.sentences())
 
 
+@pytest.mark.parametrize("name", ["interactive-crash", "mptcp-v0-two-subflows"])
+def test_the_window_does_not_hold_what_went_beyond_it(name: str) -> None:
+    """These have windows of 500 bytes without a scale, and more under way than that."""
+    (flow,) = case(name)
+    assert flow.main is not None
+    assert flow.main.kind == "application"
+    assert share(flow, "receive_window_limited") < 0.01
+
+
+def test_what_held_the_far_end_back_is_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    (flow,) = case("short-request")
+    assert flow.seen == (0,)
+    ends = flow.as_json()["ends"]
+    assert "srtt_ms" in ends["a"]["paths"]["path"]
+    assert ends["b"]["paths"]["path"].keys() == {"losses", "waits", "packets_sent_again"}
+    Console(width=200).print(*flow.parts(200))
+    assert "(side a) back" in (text := capsys.readouterr().out)
+    assert "(side b) back" not in text
+
+
 def test_datagrams_without_numbers() -> None:
     (flow,) = case("bacnet-is-not-rtp")
     assert {way.losses.known_by for ways in flow.ways for way in ways} == {"nothing"}
@@ -229,6 +255,48 @@ def test_seen_several_times_is_sent_once(
     assert often.main is not None
     assert once.main is not None
     assert often.main.kind == once.main.kind
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 0.013, 0.7, -0.7])
+def test_captures_of_both_ends_merged_into_one_file(tmp_path: Path, apart_s: float) -> None:
+    """Without interfaces, and with clocks that do not agree: time stamps tell what is a copy."""
+    file, scalars = run(tmp_path, seconds=6)
+    near, far = at(file, "wan@a"), at(file, "wan@b")
+    late = [Frame(time_s + apart_s, data) for time_s, data in far]
+    merged = sorted(near + late, key=lambda frame: frame.time_s)
+    (flow,) = captured.explain(save(tmp_path / "merged.pcap", merged)).flows
+    dropped = scalars["link.wan.forward.lost_packets"]
+    assert dropped > 10
+    assert lost(flow)[0] == pytest.approx(dropped, abs=2)
+    count = sum(payload_of(data) > 0 for _, data in near)
+    # Where the receiver's clock is behind, what was lost comes after what was sent in its place.
+    assert lost(flow)[1] == pytest.approx(count, abs=dropped if apart_s < 0 else 0)
+    assert any("copies of packets" in note for note in flow.notes)
+    profile = estimate(measure([tmp_path / "merged.pcap"]))
+    assert profile.losses is not None
+    assert profile.losses.count == pytest.approx(dropped, abs=3)
+
+
+@pytest.mark.parametrize("transport", ["{ kind = 'sctp' }", "{ kind = 'tcp' }"])
+@pytest.mark.parametrize("has_data", [True, False])
+def test_one_direction_does_not_show_what_held_the_sender_back(
+    tmp_path: Path, transport: str, *, has_data: bool
+) -> None:
+    file, scalars = run(tmp_path, transport=transport)
+    frames = at(file, "wan@a")
+    first = frames[0].data[12:16]
+    one = [frame for frame in frames if (frame.data[12:16] == first) is has_data]
+    (flow,) = captured.explain(save(tmp_path / "one.pcap", one)).flows
+    assert flow.account is None
+    assert flow.main is None
+    far = "10.0.0.2" if has_data else "10.0.0.1"
+    why = f"The capture has nothing that {far} sent: what held the sender back is not seen."
+    assert why in flow.notes
+    assert ("No packet carries data." in flow.notes) is not has_data
+    if has_data:
+        assert lost(flow)[0] == scalars["link.wan.forward.lost_packets"]
+    with pytest.raises(AnabranchError, match=r"only what one end of the .* flow sent"):
+        measure([tmp_path / "one.pcap"])
 
 
 @pytest.mark.parametrize("by_s", [0.6, 1.0, 3600.0])
@@ -410,6 +478,28 @@ def test_probes_of_a_closed_window(tmp_path: Path, probe: str) -> None:
     assert flow.senders[0].expiries == []
 
 
+@pytest.mark.parametrize("window", [500, 1500, 2500, 3999, 4000, 4500])
+def test_a_window_that_data_goes_beyond(tmp_path: Path, window: int) -> None:
+    """The capture lacks acknowledgements, or something took the window's scale out of the SYN."""
+    talk = Talk(0.03)
+    talk.window = window
+    talk.data(1000)  # sent by the window of the handshake
+    for _ in range(20):
+        for _ in range(4):
+            talk.packet(ACK | PSH, talk.sent, 5001, 1000)
+            talk.sent += 1000
+        talk.answer()
+        talk.wait(1e-3)
+    (flow,) = captured.explain(save(tmp_path / "beyond.pcap", talk.frames)).flows
+    beyond = 20 * max(0, 4 - window // 1000)
+    words = "beyond 192.0.2.2's receive window as it is in the capture"
+    said = [note for note in flow.notes if words in note]
+    assert len(said) == bool(beyond)
+    assert all(one.startswith(f"{beyond} packets went {words}") for one in said)
+    held = share(flow, "receive_window_limited")
+    assert held < 0.1 if beyond else held > 0.8
+
+
 def test_a_closed_window_that_nothing_waited_for(tmp_path: Path) -> None:
     """The application had sent what it had; the window opens, and nothing comes for long."""
     talk = Talk(0.03)
@@ -428,6 +518,19 @@ def test_a_closed_window_that_nothing_waited_for(tmp_path: Path) -> None:
     assert flow.main.kind == "application"
 
 
+def test_packets_that_all_have_one_time(tmp_path: Path) -> None:
+    """As programs write them that make captures of bytes."""
+    talk = Talk(0.0)
+    for _ in range(20):
+        talk.data(500)
+    (flow,) = captured.explain(save(tmp_path / "made.pcap", talk.frames)).flows
+    assert lost(flow) == (0, 20)
+    assert flow.ways[1] == []
+    assert flow.as_json()["sender"] == "a"
+    assert "No packet carries data." not in flow.notes
+    assert not any(note.startswith("Captured at 192.0.2.1") for note in flow.notes)
+
+
 def test_a_syn_that_is_sent_again_is_no_data(tmp_path: Path) -> None:
     talk = Talk(0.03)
     asked = talk.frames[0]
@@ -440,6 +543,38 @@ def test_a_syn_that_is_sent_again_is_no_data(tmp_path: Path) -> None:
     assert flow.account is not None
     # What answers one of several is no round trip.
     assert flow.account.sender.paths[0].srtt_ms != flow.account.sender.paths[0].srtt_ms
+
+
+@pytest.mark.parametrize("transport", ["{ kind = 'sctp' }", "{ kind = 'tcp' }"])
+@pytest.mark.parametrize("begins", [0, 100])
+def test_ports_that_are_used_again(tmp_path: Path, transport: str, begins: int) -> None:
+    """As a host of signalling does whose association has failed: each is a flow of its own."""
+    frames: Frames = []
+    expected = []
+    app = "{ kind = 'bulk', bytes = '300 kB' }"
+    for seed in (1, 2, 3):
+        file, _ = run(tmp_path, transport=transport, app=app, seed=seed)
+        part = at(file, "wan@a")
+        # The first one may have begun before the capture.
+        part = part[begins:] if seed == 1 else part
+        (alone,) = captured.explain(save(tmp_path / "alone.pcap", part)).flows
+        expected.append((*lost(alone), len(sender_of(alone).expiries)))
+        after_s = frames[-1].time_s + 1 if frames else 0.0
+        frames += [Frame(time_s + after_s, data) for time_s, data in part]
+    found = captured.explain(save(tmp_path / "again.pcap", frames)).flows
+    found.sort(key=lambda flow: flow.flow.start_s)
+    assert [(*lost(one), len(sender_of(one).expiries)) for one in found] == expected
+    assert [one.flow.name.partition(" (")[2][1:] for one in found] == [" of 3)"] * 3
+    profile = estimate(measure([tmp_path / "again.pcap"]))
+    assert any("2 more are not looked at" in note for note in profile.measurement.notes)
+    assert profile.losses is not None
+    assert profile.losses.count in {count for count, _, _ in expected}
+    assert profile.losses.sent < 250
+
+
+def sender_of(flow: Explained) -> Sender:
+    assert flow.senders[0] is not None
+    return flow.senders[0]
 
 
 def test_an_association_that_began_before_the_capture(tmp_path: Path) -> None:

@@ -314,7 +314,10 @@ class _Fault(BaseException):
 def test_a_fault_is_an_answer(
     served: Lab, monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
 ) -> None:
+    answering = []
+
     def fails(*_: object) -> None:
+        answering.append(threading.current_thread())
         raise fault
 
     monkeypatch.setattr(server._Handler, "_state", fails)
@@ -324,6 +327,8 @@ def test_a_fault_is_an_answer(
     assert (status, said["error"]) == (500, "Internal Server Error")
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert served.ask("GET", "/")[0] == 200
+    for thread in answering:
+        thread.join(60)
 
 
 def test_many_connections_at_once_have_an_answer(served: Lab) -> None:

@@ -61,6 +61,8 @@ def test_five_of_405_packets_are_lost(name: str) -> None:
     assert count == 5
     assert 395 <= sent <= 405
     assert delay_ms(found) == pytest.approx(10, abs=0.1)
+    assert found.jitter_s is not None
+    assert found.jitter_s.value == 0  # all differ by less than a nanosecond
     assert note(found, "copies of one that was captured before") == (name in COPIES)
     assert note(found, "the clock was set back once") == (name in STEPS)
 

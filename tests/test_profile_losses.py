@@ -126,6 +126,22 @@ def test_the_likelihood_in_time_is_that_of_the_forward_algorithm() -> None:
     assert after.expected.sum() == pytest.approx(after.lost.sum(), rel=0.3)
 
 
+@pytest.mark.parametrize("pause_s", [10.0, 3666.0, 20_000.0])
+@pytest.mark.parametrize("count", [20, 44, 60])
+@pytest.mark.parametrize("other", [1, 10, -1])
+def test_two_losses_before_and_after_a_long_pause(pause_s: float, count: int, other: int) -> None:
+    """Their likelihood is flat: where a search begins decides which minimum it finds."""
+    times_s = np.concatenate([[0.0], pause_s + 1.2e-3 * np.arange(count - 1)])
+    lost = np.zeros(count, dtype=bool)
+    lost[[0, other]] = True
+    losses = TimedLosses(lost, times_s)
+    fits = losses.timed_fits()
+    assert len(fits) == 2
+    for fit in fits:
+        low, high = losses.mean_interval(fit)
+        assert 0 <= low <= fit.mean_loss <= high <= 1
+
+
 def test_a_chain_in_slots_is_the_chain_in_time() -> None:
     fit = reactive(np.random.default_rng(1), 0.1, 1.0, 30.0)._fit_timed("simple_gilbert", None)
     short, long = chain(fit.values, 0.001), chain(fit.values, 0.02)

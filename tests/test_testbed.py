@@ -164,6 +164,34 @@ def test_udp_says_of_ecn_what_a_simulated_end_says(ecn: str, ip: str) -> None:
     assert (kernel[f"{at}marked_packets"] > 0) == (ecn != "off")
 
 
+@pytest.mark.parametrize(
+    ("kind", "ip"),
+    [("tcp", "ipv4"), ("tcp", "ipv6"), ("mptcp", "ipv4"), ("udp", "ipv4"), ("udp", "ipv6")],
+)
+def test_sockets_ask_for_the_treatment_that_the_flow_asks_for(kind: str, ip: str) -> None:
+    """All packets of a marked flow are in the first band, both ways, as in a simulation."""
+    scenario = anabranch.load(
+        CALL if kind == "udp" else DOWNLOAD,
+        {
+            **({} if kind == "udp" else {"flows.bulk.transport": {"kind": kind}}),
+            f"flows.{'call' if kind == 'udp' else 'bulk'}.dscp": "ef",
+            f"flows.{'call' if kind == 'udp' else 'bulk'}.ip": ip,
+            "links.wan.queue": {"kind": "prio"},
+            "links.wan.reverse.queue": {"kind": "prio"},
+        },
+    )
+    for found in (testbed.run(scenario).summary, anabranch.run(scenario).summary):
+        for way in ("forward",) if kind == "udp" else ("forward", "reverse"):
+            assert found[f"link.wan.{way}.band_0.packets"] > 20
+            assert found[f"link.wan.{way}.band_1.packets"] <= 4
+
+
+def test_a_mark_that_sockets_cannot_set_is_refused() -> None:
+    sets = {"flows.bulk.transport": {"kind": "mptcp"}, "flows.bulk.dscp": "ef"}
+    with pytest.raises(LiveError, match=r"flows\.bulk\.dscp is ef: .* have no IPV6_TCLASS"):
+        testbed.run(anabranch.load(DOWNLOAD, sets | {"flows.bulk.ip": "ipv6"}))
+
+
 @pytest.mark.parametrize(("codec", "payload_type", "step"), [("g722", 9, 160), ("g711", 0, 160)])
 def test_rtp_is_that_of_the_codec(codec: str, payload_type: int, step: int, tmp_path: Path) -> None:
     """Payload type, numbers and time stamps are those of the simulation, to the tick."""
@@ -454,14 +482,23 @@ def test_a_sweep_is_a_study_that_goes_on(
     assert f"on Linux {testbed.release()}" in capsys.readouterr().err
 
 
+def _await_packets(folder: Path) -> None:
+    """Waits until the part of a capture in a folder has 10 kB."""
+    deadline = time.monotonic() + 60
+    while not (left := [*folder.glob(".packets*")]) or left[0].stat().st_size < 10_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 def test_nothing_is_left_when_it_is_stopped(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(DOWNLOAD.replace("1 MB", "1 GB").replace("3 s", "1000 s"))
     before = set(Path("/sys/class/net").iterdir())
-    command = [sys.executable, "-m", "anabranch", "testbed", str(scenario)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(4)
+    words = ["testbed", str(scenario), "--pcap", str(tmp_path / "packets.pcapng")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "anabranch", *words], stderr=subprocess.PIPE
+    ) as process:
+        _await_packets(tmp_path)
         process.terminate()
         assert process.wait(20) == 143
     assert set(Path("/sys/class/net").iterdir()) == before
@@ -472,18 +509,16 @@ def test_a_capture_of_a_killed_testbed_goes_with_the_next_one(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     scenario, capture = tmp_path / "download.toml", tmp_path / "packets.pcapng"
-    scenario.write_text(DOWNLOAD)
     words = ["testbed", str(scenario), "--kernel", "host", "--pcap", str(capture)]
+    scenario.write_text(DOWNLOAD.replace("1 MB", "1 GB").replace("3 s", "1000 s"))
     with subprocess.Popen(
         [sys.executable, "-m", "anabranch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        deadline = time.monotonic() + 60
-        while not (left := [*tmp_path.glob(".packets*")]) or left[0].stat().st_size < 10_000:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        _await_packets(tmp_path)
         process.kill()
     assert not capture.exists()
     assert len([*tmp_path.glob(".packets*")]) == 1
+    scenario.write_text(DOWNLOAD)
     assert cli.main(words) == 0
     assert [*tmp_path.glob(".packets*")] == []
     assert capture.stat().st_size > 1_000_000

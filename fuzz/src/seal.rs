@@ -7,7 +7,7 @@ use sha1::Sha1;
 use sha2::Sha256;
 
 use crate::world::World;
-use anabranch_transport::wire::bytes::Sending as _;
+use anabranch_transport::wire::sctp::context::SctpSending as _;
 
 /// An SCTP packet: AUTH chunks and the checksum.
 pub fn sctp(packet: &mut [u8], world: &World) {

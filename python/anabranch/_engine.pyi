@@ -862,6 +862,9 @@ class Packet:
     @property
     def hosts(self) -> tuple[int, int]:
         """The nodes that send and receive it, as numbers."""
+    @property
+    def dscp(self) -> int:
+        """Its differentiated services codepoint (RFC 2474), from 0 to 63."""
     def mark(self) -> bool:
         """Marks it as having met congestion. False, and nothing is done, if its transport does not understand marks."""
 

@@ -152,7 +152,7 @@ impl Ports {
             capture.see(self.clock.time_of_day(now), path, side, bytes, true);
         }
         let (ecn, flow) = flows::look_at(bytes)?;
-        Some(Inbound { path, side, size: bytes.len() as u32, ecn, flow, handle })
+        Some(Inbound { path, side, size: bytes.len() as u32, ecn, flow, dscp: ip::dscp(bytes), handle })
     }
 }
 

@@ -4,7 +4,12 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use anabranch_transport::dscp::Dscp;
+use anabranch_transport::flow::Ecn;
+use anabranch_transport::wire::ip;
 
 /// `SOL_TCP`, whose number is that of the protocol.
 pub(crate) const TCP: c_int = libc::IPPROTO_TCP;
@@ -42,6 +47,22 @@ pub(crate) fn set_option(socket: BorrowedFd<'_>, level: c_int, name: c_int, valu
         libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length)
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets both fields of the octet that IPv4 calls the type of service and IPv6 the traffic class (RFC 2474
+/// section 3, RFC 3168 section 5), for the packets that a socket with such an address sends.
+pub(crate) fn set_traffic_class(
+    socket: BorrowedFd<'_>,
+    address: IpAddr,
+    dscp: Dscp,
+    ecn: Ecn,
+) -> io::Result<()> {
+    let (level, name) = match address {
+        IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+        IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    };
+    let value = c_int::from(dscp.number() << 2 | ip::ecn_bits(ecn));
+    set_option(socket, level, name, &value.to_ne_bytes())
 }
 
 /// Bytes that have been written and not acknowledged (`SIOCOUTQ`), a FIN included.

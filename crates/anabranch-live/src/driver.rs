@@ -101,16 +101,23 @@ impl Driver {
     /// # Errors
     /// When a socket cannot be bound: one sentence that names the address, and what is missing.
     pub fn start(settings: DriverSettings, listener: Listener) -> Result<Self, String> {
+        let host = Self::sctp_host(&settings);
+        Self::drive(settings, host, listener)
+    }
+
+    /// Makes a host of SCTP that fits these settings.
+    pub fn sctp_host(
+        settings: &DriverSettings,
+    ) -> impl FnOnce(Vec<IpAddr>, Randomness) -> sctp::Host + use<> {
         let (mtu, most_accepted) = (settings.mtu, settings.most_accepted);
         let shared_key = settings.shared_key.clone();
         let is_in_udp = matches!(settings.carrier, Carrier::Udp(_));
-        let host = |addresses, Randomness { secret, streams }| {
+        move |addresses, Randomness { secret, streams }| {
             let offers_extensions = true;
             let settings =
                 Settings { addresses, mtu, is_in_udp, most_accepted, offers_extensions, shared_key };
             sctp::Host::new(settings, secret, streams)
-        };
-        Self::drive(settings, host, listener)
+        }
     }
 }
 

@@ -102,6 +102,15 @@ impl Outgoing {
         }
     }
 
+    /// Forgets whole messages or pieces before this position.
+    #[cfg(feature = "quic")]
+    pub(crate) fn forget_before(&mut self, position: u64) {
+        while let Some(first) = self.messages.front().filter(|first| first.end() <= position) {
+            self.bytes -= first.bytes.len();
+            self.messages.pop_front();
+        }
+    }
+
     /// Forgets, now and then, what the endpoint no longer needs.
     pub(crate) fn sweep(&mut self, end: &impl Keeper) {
         if self.bytes < self.sweep_at.max(LEAST_SWEPT) {

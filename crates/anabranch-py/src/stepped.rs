@@ -10,8 +10,9 @@ use anabranch_transport::cc::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Controller, LostEvent,
     RttEvent, SendLimits,
 };
-use anabranch_transport::endpoint::{Command, PathSample};
+use anabranch_transport::endpoint::Command;
 use anabranch_transport::flow::{PathId, Side};
+use anabranch_transport::observed::PathSample;
 use anabranch_transport::path::PathState;
 use anabranch_transport::time::{Duration, Time};
 use pyo3::prelude::*;

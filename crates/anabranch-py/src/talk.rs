@@ -200,6 +200,7 @@ pub(crate) struct Sender {
     opened_s: Option<f64>,
     attempts: u64,
     knows_window: bool,
+    beyond: u64,
     /// Bits for each packet: sent again, repeated, awaited, keep-alive, probe.
     fates: Bytes,
 }
@@ -246,6 +247,7 @@ pub(crate) fn walk_sender(
         opened_s: sender.opened_s,
         attempts: sender.attempts,
         knows_window: sender.knows_window,
+        beyond: sender.beyond,
         fates: sender.fates.iter().copied().map(bits).collect::<Vec<u8>>().into(),
     })
 }

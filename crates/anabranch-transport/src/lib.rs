@@ -72,11 +72,14 @@
 //! always there: behind a feature, each of some 300 attributes would be written in the conditional form, and
 //! nothing else would be saved, as no hot path knows them.
 
+pub mod capabilities;
 pub mod cc;
+pub mod dscp;
 pub mod endpoint;
 pub mod flow;
 pub mod listener;
 pub mod mptcp;
+pub mod observed;
 mod packet_pool;
 pub mod path;
 pub mod plugin;
@@ -92,7 +95,7 @@ pub mod tcp;
 #[cfg(test)]
 mod testing;
 pub mod time;
-mod timer;
+pub mod timer;
 pub mod udp;
 pub mod units;
 pub mod wire;

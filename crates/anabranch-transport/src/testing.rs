@@ -1,29 +1,17 @@
 //! What the tests of several transports stand on: one direction of a network, and what two ends say over it.
 
+#[path = "../tests/support/pair.rs"]
+mod pair;
+
 use proptest::prelude::*;
+
+use crate as engine;
+pub(crate) use pair::{Pair, Tested, Wire, drain};
 
 use crate::time::Duration;
 
 pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// What happens to packets in one direction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    pub(crate) delay: Duration,
-    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
-    pub(crate) jitter: Duration,
-    pub(crate) loss: f64,
-    pub(crate) duplication: f64,
-    /// Share of ECN-capable packets that are marked.
-    pub(crate) marks: f64,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        Self { delay: ms(20), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, marks: 0.0 }
-    }
 }
 
 pub(crate) fn wire() -> impl Strategy<Value = Wire> {
@@ -40,6 +28,7 @@ pub(crate) fn wire() -> impl Strategy<Value = Wire> {
             loss,
             duplication,
             marks,
+            ..Wire::default()
         })
 }
 

@@ -8,12 +8,12 @@ use crate::time::{Duration, Time};
 /// On the wheel an expiry is rounded up to 8, 64, 512, 4096 ticks as the timer's length grows (Linux
 /// `calc_wheel_index`: 64 buckets a level, 8 times coarser each).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// Length of a tick; zero if the clock is exact.
-    pub(crate) granularity: Duration,
+    pub granularity: Duration,
     /// How long the clock had been running when the simulation began: the ticks of two hosts, and the
     /// rounding of their timers, are not aligned.
-    pub(crate) uptime: Duration,
+    pub uptime: Duration,
 }
 
 /// When a timer expires.
@@ -30,7 +30,8 @@ pub(crate) struct Deadline {
 const UPTIME_TICKS: u64 = 1 << 18;
 
 impl Clock {
-    pub(crate) const fn new(granularity: Duration) -> Self {
+    /// A clock that starts with the simulation.
+    pub const fn new(granularity: Duration) -> Self {
         Self { granularity, uptime: Duration::ZERO }
     }
 

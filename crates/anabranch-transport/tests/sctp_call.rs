@@ -4,10 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Message, Observed as _, Output, Reliability,
-};
+use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Message, Output, Reliability};
 use anabranch_transport::flow::{IpVersion, Payload, Side};
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::sctp::{Association, Config};

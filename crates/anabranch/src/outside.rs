@@ -7,9 +7,8 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Multipath, Observed, Output, PathSample, Service,
-};
+use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Multipath, Output, Service};
+use anabranch_transport::observed::{Observed, PathSample};
 use anabranch_transport::report::{Declared, Report};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;

@@ -98,9 +98,11 @@ pub fn groups() -> Vec<Group> {
     for (about, lists) in net::SCALARS {
         groups.push(Group::new("link", about, &["link.<link>.forward", "link.<link>.reverse"], lists));
     }
-    let (about, lanes, lists) = net::LANES;
-    let places = ["forward", "reverse"].map(|way| lanes.map(|lane| format!("link.<link>.{way}.{lane}")));
-    let places: Vec<_> = places.iter().flatten().map(String::as_str).collect();
+    let (about, lists) = net::LANES;
+    let places = ["forward", "reverse"]
+        .map(|way| net::qdisc::lanes::names().map(move |lane| format!("link.<link>.{way}.{lane}")));
+    let places: Vec<_> = places.into_iter().flatten().collect();
+    let places: Vec<_> = places.iter().map(String::as_str).collect();
     groups.push(Group::new("link", about, &places, lists));
     groups.push(Group::new("run", "The whole run", &["run"], &[sim::RUN_SCALARS]));
     groups

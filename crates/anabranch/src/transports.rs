@@ -1,11 +1,10 @@
 //! The transports by name, and an end of any of them: this is all that the engine knows about protocols.
 
+use anabranch_transport::capabilities::{Capabilities, Messages};
 use anabranch_transport::cc::Controller;
-use anabranch_transport::endpoint::{
-    Endpoint, HeadOfLine, Input, Multipath, Observed, Output, PathLimit, PathSample, Response, Service, Site,
-    Transmission, Transport,
-};
+use anabranch_transport::endpoint::{Endpoint, Input, Multipath, Output, Response, Service, Site, Transport};
 use anabranch_transport::flow::PathId;
+use anabranch_transport::observed::{HeadOfLine, Observed, PathLimit, PathSample, Transmission};
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::{Parts, Report};
 use anabranch_transport::time::Time;
@@ -40,6 +39,10 @@ macro_rules! transports {
         pub(crate) const SCALARS: [(&str, Parts); [$(stringify!($module)),*].len()] =
             [$((stringify!($module), $module::SCALARS)),*];
 
+        /// What each kind of transport can do.
+        pub const CAPABILITIES: [(&str, Capabilities); [$(stringify!($module)),*].len()] =
+            [$((stringify!($module), $module::CAPABILITIES)),*];
+
         /// An end of a connection, dispatched statically.
         #[derive(Debug)]
         pub enum AnyEndpoint {
@@ -70,6 +73,41 @@ transports! {
     Tcp: tcp,
     /// UDP (RFC 768), with or without RTP.
     Udp: udp,
+}
+
+/// What the transport of this name can do.
+pub(crate) fn capabilities(protocol: &str) -> Option<Capabilities> {
+    CAPABILITIES.iter().find(|(kind, _)| *kind == protocol).map(|(_, can)| *can)
+}
+
+/// The transports that can do this, as a choice in a sentence: `"mptcp" or "sctp"`.
+pub(crate) fn choice(can: impl Fn(&Capabilities) -> bool) -> String {
+    let kinds: Vec<_> = CAPABILITIES.iter().filter(|kind| can(&kind.1)).map(|kind| quoted(kind.0)).collect();
+    or(&kinds)
+}
+
+/// The transports that keep messages apart, as a choice in a sentence.
+pub(crate) fn choice_of_messages() -> String {
+    let kinds: Vec<_> = CAPABILITIES
+        .iter()
+        .filter_map(|(kind, can)| match can.messages {
+            Messages::Always => Some(quoted(kind)),
+            Messages::Never => None,
+            Messages::With(setting) => Some(format!("{} with {setting} = true", quoted(kind))),
+        })
+        .collect();
+    or(&kinds)
+}
+
+fn quoted(kind: &str) -> String {
+    format!("\"{kind}\"")
+}
+
+fn or(words: &[String]) -> String {
+    match words {
+        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 impl Endpoint for AnyEndpoint {
@@ -149,5 +187,55 @@ impl Observed for AnyEndpoint {
 
     fn report(&self, report: &mut Report<'_>) {
         dispatch!(self, end => end.report(report));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::endpoint::{Command, Event};
+    use anabranch_transport::flow::{IpVersion, Side};
+    use anabranch_transport::rng::Streams;
+
+    use super::*;
+
+    fn end(kind: &str, mtus: &[u32]) -> AnyEndpoint {
+        let tree = serde_json::json!({ "kind": kind });
+        let config: TransportConfig = serde_json::from_value(tree).expect("the kind is one of the table");
+        let streams = Streams { seed: 1, replication: 0 };
+        let site = Site { side: Side::A, mtus, ip: IpVersion::Ipv4, streams, connection: "flow/x" };
+        config.build(&site).expect("the defaults are possible")
+    }
+
+    /// Whether an end takes this command.
+    fn takes(mut end: AnyEndpoint, command: Command) -> bool {
+        end.handle_input(Time::ZERO, Input::Command(command));
+        loop {
+            match end.poll_output(Time::ZERO) {
+                Output::Event(Event::Unsupported(_)) => return false,
+                Output::Timeout(_) => return true,
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_transport_can_do_what_it_says() {
+        for (kind, can) in CAPABILITIES {
+            let service = end(kind, &[1_500]).service();
+            assert_eq!(service != Service::Datagrams, can.flow_control, "{kind}");
+            let is_apart = matches!(service, Service::Datagrams | Service::Messages { .. });
+            assert_eq!(is_apart, can.messages == Messages::Always, "{kind}");
+            assert_eq!(end(kind, &[1_500]).add_path(Time::ZERO, 1_500).is_ok(), can.several_paths, "{kind}");
+            let changing = end(kind, &[1_500, 1_500]).enable_reconfiguration(&[PathId(1)]).is_ok();
+            assert_eq!(changing, can.changing_addresses, "{kind}");
+            assert_eq!(takes(end(kind, &[1_500]), Command::PauseReading), can.pauses_reading, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_choice_is_a_list_for_a_sentence() {
+        assert_eq!(choice(|can| can.several_paths), "\"mptcp\" or \"sctp\"");
+        assert_eq!(choice(|can| !can.flow_control), "\"udp\"");
+        assert_eq!(choice_of_messages(), "\"quic\" with datagrams = true, \"sctp\" or \"udp\"");
     }
 }

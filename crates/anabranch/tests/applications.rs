@@ -337,12 +337,12 @@ fn counts_that_cannot_be_are_named() {
     );
     assert_eq!(
         error(&[("flows.load.transport", "{ kind = 'udp' }")]),
-        "line 10: flows.load.app.kind = \"bulk\" needs a transport with flow control; use \"tcp\" or \"sctp\""
+        "line 10: flows.load.app.kind = \"bulk\" needs a transport with flow control; use \"mptcp\", \"quic\", \"sctp\" or \"tcp\""
     );
     assert_eq!(
         error(&[TCP, ("flows.load.app", "{ kind = 'voip' }")]),
-        "flows.load.app.kind = \"voip\" sends messages, which a stream of bytes does not keep apart; use \"sctp\" \
-         or \"udp\""
+        "flows.load.app.kind = \"voip\" sends messages, which a stream of bytes does not keep apart; use \"quic\" \
+         with datagrams = true, \"sctp\" or \"udp\""
     );
     assert_eq!(
         error(&[TCP, ("flows.load.app.write_size", "0 B")]),

@@ -13,6 +13,8 @@ use anabranch::trace::Column;
 use anabranch_transport::flow::PathId;
 use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret};
+use anabranch_transport::wire::mptcp::context::MptcpReceiving;
+use anabranch_transport::wire::sctp::context::SctpReceiving;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use proptest::prelude::*;
@@ -89,16 +91,18 @@ fn packets(file: &[u8]) -> (Vec<String>, Vec<Seen>) {
 struct Stranger(Secret);
 
 impl Receiving for Stranger {
-    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
-        Some(PathId(0))
-    }
-
     fn keep(&mut self, _piece: Piece, _bytes: &[u8]) -> u64 {
         0
     }
 
     fn keep_stream(&mut self, _sequence: u32, _bytes: &[u8]) -> u64 {
         0
+    }
+}
+
+impl SctpReceiving for Stranger {
+    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
+        Some(PathId(0))
     }
 
     fn secret(&self) -> &Secret {
@@ -108,15 +112,9 @@ impl Receiving for Stranger {
     fn association_key(&self) -> Option<&[u8]> {
         None
     }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
-    fn data_near(&self) -> [u64; 2] {
-        [0; 2]
-    }
 }
+
+impl MptcpReceiving for Stranger {}
 
 /// What the parsers say about a packet: nothing, or what only its ends can know.
 fn check(seen: &Seen) -> Result<(), String> {

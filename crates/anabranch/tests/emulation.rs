@@ -4,6 +4,7 @@
 use anabranch::net::{Direction, DropCause, DuplexLink, Step};
 use anabranch::scenario::Scenario;
 use anabranch::sim::{Delivery, DeliveryStatus, Emulation, Inbound};
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::{Ecn, Side};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
@@ -22,7 +23,7 @@ fn error(text: &str) -> String {
 }
 
 fn packet(handle: u32, size: u32) -> Inbound {
-    Inbound { path: 0, side: Side::A, size, ecn: Ecn::NotEct, flow: 1, handle }
+    Inbound { path: 0, side: Side::A, size, ecn: Ecn::NotEct, flow: 1, dscp: Dscp::CS0, handle }
 }
 
 /// The fates of packets up to this time.

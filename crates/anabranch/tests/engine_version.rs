@@ -53,7 +53,7 @@ fn it_is_of_both_crates_and_of_no_file_of_tests() {
         sources.read_crate(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     }
     let has = |end: &str| sources.files.iter().any(|file| file.ends_with(end));
-    assert!(has("src/sctp/rto.rs") && has("src/net/qdisc/mod.rs") && has("src/app/voip/config.rs"));
+    assert!(has("src/recovery/rtt.rs") && has("src/net/qdisc/mod.rs") && has("src/app/voip/config.rs"));
     assert!(!has("src/sctp/drills/loss.rs") && !has("src/net/qdisc/testing.rs"));
     let named = format!("+{:08x}", sources.hash >> 32);
     assert!(anabranch::VERSION.ends_with(&named), "{} {named}", anabranch::VERSION);

@@ -10,16 +10,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 22] = [
+const TRANSPORT: [(&str, &str); 25] = [
     ("time", ""),
     ("plugin", "time"),
     ("units", "time"),
     ("rng", "time"),
     ("report", ""),
     ("procedures", ""),
+    ("dscp", ""),
     ("flow", ""),
     ("secret", "rng"),
-    ("wire", "flow secret time"),
+    ("wire", "dscp flow secret time"),
     ("packet_pool", "wire"),
     ("timer", "rng time"),
     ("quality", "time"),
@@ -27,20 +28,28 @@ const TRANSPORT: [(&str, &str); 22] = [
     // The policy `echo` rates a call, hence `quality`.
     ("path", "flow plugin quality time units"),
     // A rate sample is what controls take.
-    ("recovery", "cc time units"),
-    ("endpoint", "cc flow path report rng secret time units wire"),
+    ("recovery", "cc time timer units"),
+    ("endpoint", "cc flow path rng secret time wire"),
+    ("observed", "flow path report time units"),
+    ("capabilities", ""),
     ("listener", "endpoint flow rng secret time wire"),
     (
         "sctp",
-        "cc endpoint flow listener path procedures recovery report rng secret packet_pool time timer units wire",
+        "capabilities cc endpoint flow listener observed path procedures recovery report rng secret packet_pool time timer units wire",
     ),
     (
         "tcp",
-        "cc endpoint flow listener path procedures recovery report rng secret packet_pool time timer units wire",
+        "capabilities cc endpoint flow listener observed path procedures recovery report rng secret packet_pool time timer units wire",
     ),
-    ("mptcp", "cc endpoint flow listener path report rng secret tcp time timer units wire"),
-    ("quic", "cc endpoint flow path recovery report rng secret packet_pool time units wire"),
-    ("udp", "endpoint flow listener report time wire"),
+    (
+        "mptcp",
+        "capabilities cc endpoint flow listener observed path report rng secret tcp time timer units wire",
+    ),
+    (
+        "quic",
+        "capabilities cc endpoint flow listener observed path recovery report rng secret packet_pool time timer units wire",
+    ),
+    ("udp", "capabilities endpoint flow listener observed report time wire"),
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.
@@ -51,7 +60,7 @@ const ANABRANCH: [(&str, &str); 14] = [
     ("parallel", ""),
     ("schedule", "text_file"),
     ("net", "schedule"),
-    ("app", "schedule"),
+    ("app", "schedule transports"),
     ("trace", "app net"),
     ("scenario", "app net text_file trace transports"),
     ("capture", "app net scenario"),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use anabranch::scenario::Scenario;
 use anabranch::sim::{DeliveryStatus, Emulation, Inbound, Outcome, Simulation};
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::endpoint::{Command, Event, Received};
 use anabranch_transport::flow::{Ecn, Payload, Side};
 use anabranch_transport::report::{Row, declared};
@@ -64,7 +65,15 @@ fn carried(scenario: &Scenario, trace: bool) -> Outcome {
                         let (handle, size) = (sent.len() as u32, message.payload.length + HEADERS);
                         sent.push(message.payload);
                         let (path, ecn) = (0, Ecn::NotEct);
-                        assert!(emulation.send(Inbound { path, side, size, ecn, flow: 1, handle }));
+                        assert!(emulation.send(Inbound {
+                            path,
+                            side,
+                            size,
+                            ecn,
+                            flow: 1,
+                            dscp: Dscp::CS0,
+                            handle
+                        }));
                     }
                     other => panic!("{other:?}"),
                 }

@@ -14,6 +14,7 @@ const REST: &str = r#"
 run = { duration = "2 s", phases = ["1 s"], time_accounts = true }
 links.near = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "10 ms", queue = "codel", cross_traffic = [{ kind = "poisson", rate = "1 Mbit/s" }] }
 links.far = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "20 ms", queue = "dualpi2" }
+links.marked = { ends = ["b", "c"], rate = "2 Mbit/s", delay = "10 ms", queue = { kind = "cake", diffserv = "diffserv4" }, reverse = { queue = "prio" } }
 paths.near.via = ["near"]
 paths.far.via = ["far"]
 

@@ -321,7 +321,7 @@ proptest! {
                 let section = scalar.strip_suffix(".handshake_share")?;
                 (section.starts_with(&format!("{name}.")) && !value.is_nan()).then_some((section, value))
             }) {
-                let shares = anabranch_transport::endpoint::LimitedBy::ALL
+                let shares = anabranch_transport::observed::LimitedBy::ALL
                     .iter()
                     .map(|limit| outcome.row.value(&format!("{section}.{}_share", limit.name())).unwrap());
                 prop_assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9, "{}", section);

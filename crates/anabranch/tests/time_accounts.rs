@@ -3,7 +3,7 @@
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
-use anabranch_transport::endpoint::LimitedBy;
+use anabranch_transport::observed::LimitedBy;
 
 /// A transfer over one path or two of 10 Mbit/s and 20 ms there and back each.
 fn run(sets: &[(&str, &str)]) -> Outcome {

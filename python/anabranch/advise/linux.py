@@ -295,12 +295,24 @@ def _queue(candidate: Candidate, paths: Paths, text: Paste) -> None:
         for end, other in (ends, ends[::-1]):
             # The placeholder names a device for each end and link, so no device gets two roots.
             device = f"DEVICE_{_capitals(end)}_{_capitals(name)}"
-            text.commands.append(
-                f"tc qdisc replace dev {device} root {kind}{limit}"
-                f"  # on {end}, for what it sends over link `{name}` to {other}"
-            )
+            where = f"  # on {end}, for what it sends over link `{name}` to {other}"
+            if kind == "prio":
+                everything = " ".join("1" * 16)
+                text.commands += [
+                    f"tc qdisc replace dev {device} root handle 1: prio bands 2 priomap "
+                    f"{everything}{where}",
+                    f"tc filter add dev {device} parent 1: protocol ip u32 match ip dsfield 0xb8 "
+                    f"0xfc flowid 1:1  # EF goes first",
+                ]
+            else:
+                text.commands.append(f"tc qdisc replace dev {device} root {kind}{limit}{where}")
             text.undo.append(f"tc qdisc del dev {device} root  # on {end}")
             text.checks.append(f"tc -s qdisc show dev {device}  # on {end}")
+    if kind == "prio":
+        text.call += [
+            "# DSCP of RTP, both ends: 46, EF (RFC 4594)",
+            "# in a browser: encodings[0].networkPriority = 'high' in sender.setParameters()",
+        ]
     module = f"sch_{kind}"
     text.commands.insert(0, f"modprobe {module}  # where it is no part of the kernel itself")
 

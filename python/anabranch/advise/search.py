@@ -168,7 +168,7 @@ class Trials:
             chosen |= self.settings[name].values[value]
         sets: dict[str, object] = {}
         for path, to in chosen.items():
-            if path.startswith(("transport.", "app.")):
+            if path == "dscp" or path.startswith(("transport.", "app.")):
                 sets |= {f"flows.{flow}.{path}": to for flow in self.flows}
             else:
                 sets[path] = to

@@ -120,7 +120,7 @@ def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[S
     if profile in _WITHOUT_POTENTIALLY_FAILED:
         settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
     if goal == "latency" or transport == "udp":
-        settings += _queues(paths)
+        settings += _queues(paths, marks=transport == "udp")
     # A value that equals the profile's default would be the same candidate twice.
     return [
         replace(s, values={v: p for v, p in s.values.items() if v != s.defaults.get(profile)})
@@ -304,8 +304,11 @@ def _udp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT0
     return settings
 
 
-def _queues(paths: Paths) -> list[Setting]:
-    """The settings for queue disciplines at the slowest links, in both directions."""
+def _queues(paths: Paths, *, marks: bool) -> list[Setting]:
+    """The settings for queue disciplines at the slowest links, in both directions.
+
+    With `marks`, one is priority for packets that are marked for it.
+    """
     links = paths.bottlenecks()
     if not links:
         return []
@@ -319,5 +322,7 @@ def _queues(paths: Paths) -> list[Setting]:
         return sets
 
     values = {kind: everywhere(kind) for kind in ("fq_codel", "codel", "cake", "pie")}
+    if marks:
+        values["prio"] = everywhere("prio") | {"dscp": "ef"}
     profiles = ("rfc9260", "rfc8684", "rfc", "linux", "linux_6", RTP)
     return [Setting("queue", {DEFAULT: {}} | values, _same("as in the file", *profiles))]

@@ -41,6 +41,9 @@ _WINDOW_S = 0.1
 """The shortest time, in seconds, over which a rate is taken."""
 _WINDOW_PACKETS = 16
 
+_FINEST_S = 1e-9
+"""The least difference, in seconds, between times that captures and logs have."""
+
 _MEDIAN_DIFFERENCE = {1: 1 - 0.5**0.5, 2: 0.40273}
 """Legs -> median of |X - Y|, where X and Y are each a sum of that many uniform numbers from 0 to 1.
 For two legs it is the quartile of Irwin and Hall's distribution of four.
@@ -359,8 +362,9 @@ def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
     median = float(np.median(differences))
     how = f"differences of neighbouring {delays.what}"
     # Packets in a queue differ by their transmission times, and clocks have steps.
-    if median <= max(transmission_s, delays.resolution_s) * 1.05:
-        edge = max(transmission_s, delays.resolution_s) * factor
+    step_s = max(transmission_s, delays.resolution_s, _FINEST_S)
+    if median <= step_s * 1.05:
+        edge = step_s * factor
         return Estimate(0.0, (0.0, edge), f"{how}, which differ by no more than a packet's time")
     low, high = block_interval(differences, 0.5)
     half = delays.resolution_s / 2

@@ -10,7 +10,7 @@ from anabranch.support import clocks, copies, flows
 from anabranch.support.capture import Capture
 from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.gathered import chosen, joined
-from anabranch.support.packets import ACK, ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
+from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP, Packets
 
 from .intervals import Vector
 from .loss import Flags
@@ -125,6 +125,7 @@ def _without_copies(seen: Seen) -> Seen:
         tells_apart=copies.tells(key, packets.identification, sender),
         is_numbered=_is_numbered(packets),
         round_trip_s=trips_s,
+        tick_s=copies.ticks(packets.stamp, sender, seen.seen_s),
     )
     is_copy |= copies.wholes(
         np.where(packets.protocol == TCP, sender, -1),
@@ -166,16 +167,8 @@ def _apart(seen: Seen, place: Integers) -> Seen:
     complete = np.bincount(whole[both.all(axis=1)], minlength=int(seen.flow.max()) + 1)
     several = complete[seen.flow] > 1
     _, flow = np.unique(np.where(several, at, 0) + (seen.flow << 32), return_inverse=True)
-    # A SYN with another number than the one before it in its direction.
-    begins = np.flatnonzero((packets.flags & (SYN | ACK)) == SYN)
-    order = begins[np.lexsort((begins, seen.forward[begins], flow[begins]))]
-    same = (np.diff(flow[order]) == 0) & (np.diff(seen.forward[order].astype(int)) == 0)
-    same &= np.diff(packets.sequence[order]) != 0
-    if same.any():
-        anew = np.zeros(len(packets), dtype=np.int64)
-        anew[order[1:][same]] = 1
-        by_flow = np.argsort(flow, kind="stable")
-        nth = np.zeros(len(packets), dtype=np.int64)
-        nth[by_flow] = np.cumsum(anew[by_flow])
+    flow = flow.astype(np.int64)
+    nth = flows.connections(packets, np.arange(len(packets)), flow, seen.forward)
+    if nth.any():
         _, flow = np.unique(flow * (int(nth.max()) + 1) + nth, return_inverse=True)
     return replace(seen, flow=flow.astype(np.int64))

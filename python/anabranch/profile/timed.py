@@ -185,15 +185,19 @@ class TimedLosses(Losses):
 
         def edge_of(sign: float) -> float:
             start = rest.copy()
+            # The minimum that is found may depend on where the search begins: one for each.
+            known = {0.0: -float(limit)}
 
             def excess(distance: float) -> float:
                 nonlocal start
-                at = best + sign * distance
-                least = _minimum(
-                    lambda other: self._cost(fit.model, np.concatenate([[at], other])), start
-                )
-                start = least.x
-                return float(least.fun + fit.log_likelihood - limit)
+                if distance not in known:
+                    at = best + sign * distance
+                    least = _minimum(
+                        lambda other: self._cost(fit.model, np.concatenate([[at], other])), start
+                    )
+                    start = least.x
+                    known[distance] = float(least.fun + fit.log_likelihood - limit)
+                return known[distance]
 
             near, far = 0.0, 0.1
             while excess(far) < 0:

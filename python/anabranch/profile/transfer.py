@@ -72,6 +72,11 @@ def measure(flow: Flow) -> Measurement:
     name = "TCP" if (flow.packets.protocol == TCP).all() else "SCTP"
     side, other = sides(flow)
     ahead, behind = samples(flow, side, other)
+    if flow.forward.all():
+        raise AnabranchError(
+            f"the capture has only what one end of the {name} flow sent, so there is no delay to "
+            "measure; give one of both directions, or two captures, one of each end"
+        )
     if not len(ahead.delay_s) and not len(behind.delay_s):
         raise AnabranchError(f"no {name} data was acknowledged, so there is nothing to estimate")
     near = [float(each.delay_s.min(initial=np.inf)) for each in (ahead, behind)]

@@ -22,6 +22,11 @@ paths are captured at both of their ends.
 UNKNOWN_ROUND_TRIP_S = 1e-3
 """Taken for the least round trip where none is known: nobody sends again so soon."""
 
+_TICKS = 2
+"""Of two looks at a clock that are further apart than so many of its ticks, each one sees another
+time, although packets take unequally long to where they are captured.
+"""
+
 _STEP_S = 1e-6
 """The step of most captures' times, in s."""
 
@@ -69,6 +74,34 @@ def tells(key: Hashes, identification: NDArray[np.integer], sender: Integers) ->
     return np.asarray(varies[sender] & (identification > 0))
 
 
+def ticks(stamp: Integers, sender: Integers, seen_s: Vector) -> Vector:
+    """How long the time stamps of each packet's sender stay the same, in s; infinite without any.
+
+    What is sent again later than that has another one (RFC 7323 section 3.2).
+
+    Parameters
+    ----------
+    stamp
+        TSval of each packet, in the order of their times; negative without one.
+    sender
+        A number for the direction of the flow to which each packet belongs.
+    seen_s
+        When each was captured, in s.
+    """
+    found = np.full(len(stamp), np.inf)
+    rows = np.flatnonzero(stamp >= 0)
+    if not len(rows):
+        return found
+    of = sender[rows]
+    first, last = (np.zeros(int(of.max()) + 1, dtype=np.int64) for _ in range(2))
+    first[of[::-1]], last[of] = rows[::-1], rows
+    passed = (stamp[last].astype(np.int64) - stamp[first]) & 0xFFFFFFFF
+    grows = (passed > 0) & (passed < 1 << 31)
+    took_s = np.where(grows, seen_s[last] - seen_s[first], np.inf)
+    found[rows] = (took_s / np.maximum(passed, 1))[of]
+    return found
+
+
 def copies(
     key: Hashes,
     seen_s: Vector,
@@ -77,6 +110,7 @@ def copies(
     tells_apart: Flags,
     is_numbered: Flags,
     round_trip_s: Vector,
+    tick_s: Vector,
 ) -> Flags:
     """Which packets are copies of one that the capture has before them.
 
@@ -97,6 +131,8 @@ def copies(
     round_trip_s
         The least round trip of each packet's flow, in s; infinite or not a number if it is not
         known.
+    tick_s
+        See `ticks`.
     """
     found = np.zeros(len(key), dtype=bool)
     if not len(key):
@@ -105,7 +141,7 @@ def copies(
     least_s = np.where(known_s > 0, known_s, UNKNOWN_ROUND_TRIP_S)
     most_s = np.where(tells_apart, SAME_IDENTIFICATION_S, least_s)
     sure = np.flatnonzero(is_numbered | tells_apart)
-    later, apart_s = _soon(key[sure], seen_s[sure], most_s[sure])
+    later, apart_s = _soon(key[sure], seen_s[sure], most_s[sure], tick_s[sure])
     later = sure[later]
     found[later] = True
     count = int(flow.max()) + 1
@@ -116,16 +152,17 @@ def copies(
     # Of packets that were captured twice, half are copies.
     apart_s = np.where((copied > 0) & (3 * copied >= numbered), 2 * furthest_s + 1.5 * _STEP_S, 0.0)
     others = np.flatnonzero(~is_numbered & ~tells_apart)
-    later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]])
+    later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]], tick_s[others])
     found[others[later]] = True
     return found
 
 
-def _soon(key: Hashes, seen_s: Vector, most_s: Vector) -> tuple[Integers, Vector]:
+def _soon(key: Hashes, seen_s: Vector, most_s: Vector, tick_s: Vector) -> tuple[Integers, Vector]:
     """The packets with a key that one has not long before them, and how much later they come.
 
-    The time runs from the first packet of several, not from one of its copies: what was sent again
-    may come sooner after them than after it.
+    Or so long after it that a time stamp would have changed. The time runs from the first packet of
+    several, not from one of its copies: what was sent again may come sooner after them than after
+    it.
     """
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]) != 0)
@@ -138,7 +175,7 @@ def _soon(key: Hashes, seen_s: Vector, most_s: Vector) -> tuple[Integers, Vector
         has = int(np.searchsorted(-sizes, -nth))
         rows = order[starts[:has] + nth]
         since_s = np.abs(seen_s[rows] - began_s[:has])
-        is_soon = since_s < most_s[rows]
+        is_soon = (since_s < most_s[rows]) | (since_s > _TICKS * tick_s[rows])
         began_s[:has] = np.where(is_soon, began_s[:has], seen_s[rows])
         later.append(rows[is_soon])
         apart.append(since_s[is_soon])

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import copies
-from .packets import ACK, FIN, ICMP, ICMP6, SYN, TCP, Packets
+from .packets import ACK, FIN, ICMP, ICMP6, SCTP, SYN, TCP, Packets
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -19,7 +19,7 @@ _ANSWERS = {1: 2, 2: 10, 10: 11, 4: 5}
 """Chunks that are answered at once: INIT, INIT ACK, COOKIE ECHO (RFC 9260 section 5.1), HEARTBEAT
 (section 8.3)."""
 
-_HEARTBEAT = 4
+_INIT, _HEARTBEAT = 1, 4
 
 
 PORT_BITS = 17
@@ -51,6 +51,84 @@ def numbered(packets: Packets) -> tuple[Integers, Flags]:
     _, pair = np.unique(one * len(names) + other, return_inverse=True)
     _, flow = np.unique(pair * 256 + packets.protocol, return_inverse=True)
     return flow.astype(np.int64), np.asarray(source <= destination)
+
+
+def connections(packets: Packets, rows: Integers, flow: Integers, forward: Flags) -> Integers:
+    """Which connection of its flow each packet is of, from 0: the same ports may be used again.
+
+    Parameters
+    ----------
+    packets
+        In the order of their times.
+    rows
+        Which ones are asked for.
+    flow
+        The number of the flow of each of these.
+    forward
+        The direction of each.
+    """
+    return _of_tcp(packets, rows, flow, forward) + _of_sctp(packets, rows, flow, forward)
+
+
+def _of_tcp(packets: Packets, rows: Integers, flow: Integers, forward: Flags) -> Integers:
+    """A SYN begins the next if its end has sent another one, or other packets, before."""
+    begins = np.zeros(len(rows), dtype=np.int64)
+    flags, number, sender = packets.flags[rows], packets.sequence[rows], 2 * flow + forward
+    asking = np.flatnonzero((packets.protocol[rows] == TCP) & (flags & SYN != 0))
+    asking = asking[np.lexsort((asking, sender[asking]))]
+    first = np.zeros(int(sender.max(initial=0)) + 1, dtype=np.int64)
+    first[sender[::-1]] = np.arange(len(sender))[::-1]
+    anew = np.where(
+        np.diff(sender[asking], prepend=-1) != 0,
+        first[sender[asking]] < asking,
+        np.diff(number[asking], prepend=-1) != 0,
+    )
+    anew &= flags[asking] & ACK == 0
+    if not anew.any():
+        return begins
+    begins[asking[anew]] = 1
+    order = np.argsort(flow, kind="stable")
+    count = np.cumsum(begins[order])
+    starts = np.flatnonzero(np.diff(flow[order], prepend=-1))
+    before = (count - begins[order])[starts]
+    found = np.empty(len(rows), dtype=np.int64)
+    found[order] = count - np.repeat(before, np.diff([*starts, len(rows)]))
+    return found
+
+
+def _of_sctp(packets: Packets, rows: Integers, flow: Integers, forward: Flags) -> Integers:
+    """All that goes to an end of an association has the tag that this end chose.
+
+    An INIT has none yet, but says which one its answers will have (RFC 9260 section 8.5). An ABORT
+    may have the tag of what it answers (section 8.5.1).
+    """
+    found = np.zeros(len(rows), dtype=np.int64)
+    tag = np.where(packets.protocol[rows] == SCTP, packets.tag[rows], 0).astype(np.int64)
+    if not (tag > 0).any():
+        return found
+    way = forward.astype(np.int64)
+    at = np.full(len(packets), -1, dtype=np.int64)
+    at[rows] = np.arange(len(rows))
+    chunks = packets.chunks
+    asks = np.flatnonzero((chunks.kind == _INIT) & (chunks.tag > 0) & (at[chunks.packet] >= 0))
+    asking = at[chunks.packet[asks]]
+    tag[asking], way[asking] = chunks.tag[asks], ~forward[asking]
+    known = np.flatnonzero(tag > 0)
+    keys, first, of = np.unique(
+        (2 * flow[known] + way[known]) << 32 | tag[known], return_index=True, return_inverse=True
+    )
+    number = np.zeros(len(keys), dtype=np.int64)
+    last: dict[int, tuple[int, list[int]]] = {}
+    """Of each flow the last association, and the tags of its ways."""
+    for nth in np.argsort(first).tolist():
+        (one, side), own = divmod(int(keys[nth]) >> 32, 2), int(keys[nth]) & 0xFFFFFFFF
+        count, tags = last.setdefault(one, (0, [0, 0]))
+        if tags[side] and tags[1 - side] != own:
+            count, tags = last[one] = count + 1, [0, 0]
+        tags[side] = tags[side] or own
+        number[nth] = count
+    found[known] = number[of]
+    return found
 
 
 def least_round_trips(

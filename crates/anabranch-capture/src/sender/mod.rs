@@ -196,6 +196,8 @@ pub struct Sender {
     pub attempts: u64,
     /// Whether the peer's window is known wherever it acknowledges something.
     pub knows_window: bool,
+    /// Packets of TCP beyond the peer's window as it is in the capture.
+    pub beyond: u64,
     /// By packet; only of its own ones.
     pub fates: Vec<Fate>,
 }

@@ -52,6 +52,7 @@ pub fn walk(talk: &Talk) -> Sender {
         opened_s: walk.opened_s,
         attempts: walk.attempts,
         knows_window: walk.knows_window,
+        beyond: walk.beyond,
         fates: walk.fates,
     }
 }
@@ -80,6 +81,9 @@ struct Walk<'a> {
     knows_window: bool,
     /// The number up to which the peer takes data.
     edge: Option<i64>,
+    /// Packets of new data that went beyond that, and the number behind the last one under way.
+    beyond: u64,
+    doubted: Option<i64>,
     /// Whether the peer said last that it takes nothing.
     is_zero: bool,
     largest: i64,
@@ -125,6 +129,8 @@ impl<'a> Walk<'a> {
             scale: None,
             knows_window: true,
             edge: None,
+            beyond: 0,
+            doubted: None,
             is_zero: false,
             largest: 0,
             primary: None,
@@ -194,10 +200,17 @@ impl<'a> Walk<'a> {
         }
         self.tracks[path].packets += 1;
         self.tracks[path].octets += packet.octets;
+        let before = self.highest(path);
         self.on_data(event, &runs);
         if let Said::Segment(Segment { data_end: Some(end), .. }) = packet.said {
             let end = self.data.near(end);
             self.data.highest = self.data.highest.max(Some(end));
+        }
+        let highest = self.highest(path);
+        if self.edge.is_some() && highest > before.max(self.edge) {
+            // No sender does that (RFC 9293 section 3.8.6): the window that it has is another one.
+            self.beyond += 1;
+            self.doubted = highest;
         }
         self.tracks[path].again += u64::from(self.fates[event.packet].is_again);
     }
@@ -486,10 +499,13 @@ impl<'a> Walk<'a> {
             return;
         };
         let window = segment.window << scale.min(14);
-        if self.talk.protocol != Protocol::Mptcp {
-            self.edge = Some(cumulative + window);
-        } else if let Some(number) = segment.data_acknowledgement {
-            self.edge = Some(self.data.near(number) + window);
+        let start = match self.talk.protocol {
+            Protocol::Mptcp => segment.data_acknowledgement.map(|number| self.data.near(number)),
+            _ => Some(cumulative),
+        };
+        if let Some(start) = start {
+            self.edge = Some(start + window);
+            self.doubted.take_if(|doubted| *doubted <= start);
         }
     }
 
@@ -573,12 +589,16 @@ impl<'a> Walk<'a> {
         if self.is_sctp() {
             return self.window.map_or(i64::MAX, |window| window - self.outstanding);
         }
-        let is_whole = self.talk.protocol == Protocol::Mptcp;
-        let space = if is_whole { &self.data } else { &self.spaces[path] };
-        match (self.edge, space.highest) {
-            (Some(edge), Some(highest)) => edge - highest,
+        match (self.edge, self.highest(path)) {
+            (Some(edge), Some(highest)) if self.doubted.is_none() => edge - highest,
             _ => i64::MAX,
         }
+    }
+
+    /// The number behind what has been sent, where the peer's window counts.
+    fn highest(&self, path: usize) -> Option<i64> {
+        let is_whole = self.talk.protocol == Protocol::Mptcp;
+        if is_whole { self.data.highest } else { self.spaces[self.space_of(path)].highest }
     }
 
     fn limit(&self, path: usize, room: i64) -> Limit {

@@ -1,8 +1,9 @@
 //! A connection with the state of its socket: its flows, received data that is to be read, and what the
 //! application has been told.
 
-use anabranch_transport::endpoint::{CloseReason, Command, Event, Input, LimitedBy, Message, Output};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Input, Message, Output};
 use anabranch_transport::flow::{Ecn, PathId, Payload};
+use anabranch_transport::observed::LimitedBy;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::mptcp::Options;
 use anabranch_transport::wire::tcp::Segment;

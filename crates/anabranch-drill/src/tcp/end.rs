@@ -1,7 +1,8 @@
 //! The endpoint of a connection, of TCP or of MPTCP, and what waits for one.
 
-use anabranch_transport::endpoint::{HalfClose, Input, Observed, Output, PathLimit, Site, Transport as _};
+use anabranch_transport::endpoint::{HalfClose, Input, Output, Site, Transport as _};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
+use anabranch_transport::observed::{Observed, PathLimit};
 use anabranch_transport::tcp::config::Nagle;
 use anabranch_transport::tcp::fast_open::{Client, Remembered, Server};
 use anabranch_transport::time::{Duration, Time};

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::app::RtpPayload;
 use anabranch::outside::Counters;
+use anabranch::scenario::FlowConfig;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
 use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::time::Time;
 use anabranch_transport::udp;
-use anabranch_transport::wire::ip;
 use anabranch_transport::wire::udp::{RTP_HEADER_BYTES, Rtp};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -71,8 +71,9 @@ impl Datagrams {
         homes: &[Home; 2],
         addresses: [std::net::IpAddr; 2],
         configs: [udp::Config; 2],
-        media: RtpPayload,
+        flow: &FlowConfig,
     ) -> Result<Self, String> {
+        let media = RtpPayload::of(&flow.app);
         let failed = |error: io::Error| format!("a socket of UDP cannot be opened: {error}");
         let port = |side: Side| {
             let config = configs[side.index()];
@@ -91,10 +92,8 @@ impl Datagrams {
             };
             let never = libc::IP_PMTUDISC_DONT.to_ne_bytes();
             system::set_option(socket.as_fd(), level, name, &never).map_err(failed)?;
-            // The two low bits of these bytes are the ECN field (RFC 3168 section 5).
-            let name = if address.is_ipv4() { libc::IP_TOS } else { libc::IPV6_TCLASS };
-            let field = libc::c_int::from(ip::ecn_bits(configs[side.index()].ecn.field()));
-            system::set_option(socket.as_fd(), level, name, &field.to_ne_bytes()).map_err(failed)?;
+            let ecn = configs[side.index()].ecn.field();
+            system::set_traffic_class(socket.as_fd(), address.ip(), flow.dscp, ecn).map_err(failed)?;
             bind_or_any(&socket, address).map_err(failed)?;
             Ok(socket)
         };

@@ -5,8 +5,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 
-use anabranch_transport::endpoint::{PathSample, Repairs};
 use anabranch_transport::flow::PathId;
+use anabranch_transport::observed::{PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::tcp::Stats;

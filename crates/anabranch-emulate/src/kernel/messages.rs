@@ -7,10 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::outside::Counters;
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Event, Message, PathSample, Received, Reliability, Repairs,
-};
-use anabranch_transport::flow::{PathId, Payload, Side};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Reliability};
+use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
+use anabranch_transport::observed::{PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;
@@ -470,6 +469,10 @@ fn make(options: &MessageOptions, address: IpAddr) -> Result<Socket, String> {
     // Events of two kinds: changes of addresses, and messages that were given up.
     let prepared = prepared.and_then(|()| set(EVENTS, &[0, 0, 1, 1]));
     prepared.map_err(|error| format!("{key}: a socket cannot be prepared: {error}"))?;
+    if !options.dscp.is_default() {
+        let marked = system::set_traffic_class(socket.as_fd(), address, options.dscp, Ecn::NotEct);
+        marked.map_err(|error| format!("{key}: a codepoint cannot be set: {error}"))?;
+    }
     if options.is_nodelay {
         set(NODELAY, &1_i32.to_ne_bytes()).map_err(failed("nagle"))?;
     }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use anabranch::scenario::FlowConfig;
 use anabranch::transports::TransportConfig;
-use anabranch_transport::flow::Side;
+use anabranch_transport::dscp::Dscp;
+use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::mptcp::{self, Rejoin};
 use anabranch_transport::path::scheduler;
 use anabranch_transport::tcp::config::{
@@ -45,6 +46,7 @@ pub(crate) struct StreamOptions {
     pub(crate) path: u8,
     /// Paths that stand by (Multipath TCP).
     pub(crate) backup: Vec<u8>,
+    pub(crate) dscp: Dscp,
 }
 
 /// The options of an SCTP socket.
@@ -60,6 +62,7 @@ pub(crate) struct MessageOptions {
     pub(crate) send_buffer: Option<u64>,
     /// The window that is advertised first, which is half of the memory.
     pub(crate) receive_buffer: Option<u64>,
+    pub(crate) dscp: Dscp,
 }
 
 /// The implementation and options of a flow's end.
@@ -216,6 +219,7 @@ impl Reader {
             ports: [config.source_port, config.destination_port],
             path: config.path.unwrap_or(0),
             backup: Vec::new(),
+            dscp: Dscp::CS0,
         })
     }
 
@@ -322,6 +326,7 @@ impl Reader {
             sack_frequency: config.sack_frequency,
             send_buffer,
             receive_buffer: config.receive_buffer.map(|size| size.0),
+            dscp: Dscp::CS0,
         })
     }
 
@@ -381,7 +386,7 @@ pub(crate) fn read(
     };
     let packet = [mtu, flow.ip.header_bytes()];
     let mut reader = Reader { key: format!("flows.{name}.{key}"), packet, wishes: Vec::new() };
-    let options = match transport {
+    let mut options = match transport {
         TransportConfig::Quic(_) => {
             return Err(format!(
                 "{}.kind = \"quic\" is for simulations: no kernel has it; use \"tcp\", \"mptcp\", \"sctp\" or \"udp\"",
@@ -406,6 +411,27 @@ pub(crate) fn read(
         }
         TransportConfig::Sctp(config) => EndOptions::Messages(reader.sctp(config)?),
     };
+    match &mut options {
+        EndOptions::Datagrams(_) => {}
+        EndOptions::Messages(options) => options.dscp = flow.dscp,
+        EndOptions::Program(_) if flow.dscp.is_default() => {}
+        EndOptions::Program(_) => {
+            return Err(format!(
+                "flows.{name}.dscp is {}: usrsctp sends all its packets with cs0; leave it out",
+                flow.dscp
+            ));
+        }
+        EndOptions::Stream { is_multipath: true, .. }
+            if !flow.dscp.is_default() && flow.ip == IpVersion::Ipv6 =>
+        {
+            return Err(format!(
+                "flows.{name}.dscp is {}: a kernel's sockets of Multipath TCP have no IPV6_TCLASS; use ip = \"ipv4\", \
+                 or leave it out",
+                flow.dscp
+            ));
+        }
+        EndOptions::Stream { options, .. } => options.dscp = flow.dscp,
+    }
     Ok((options, reader.wishes))
 }
 

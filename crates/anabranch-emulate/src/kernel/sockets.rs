@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use anabranch::app::RtpPayload;
 use anabranch::scenario::FlowConfig;
 use anabranch::sim::Emulation;
 use anabranch_transport::endpoint::{Command, Event};
@@ -159,7 +158,7 @@ impl Flows {
                         ));
                     }
                     let path = paths[usize::from(one.path)];
-                    Flow::Datagrams(Datagrams::open(&homes, path, [*one, *other], RtpPayload::of(&flow.app))?)
+                    Flow::Datagrams(Datagrams::open(&homes, path, [*one, *other], flow)?)
                 }
                 [EndOptions::Messages(one), EndOptions::Messages(other)] => {
                     Flow::Messages(Box::new(Messages::open(homes, [one.clone(), other.clone()], paths)?))

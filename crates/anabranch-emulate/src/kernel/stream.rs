@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anabranch::outside::Counters;
-use anabranch_transport::endpoint::{CloseReason, Command, Event, PathSample, Received};
-use anabranch_transport::flow::{PathId, Payload, Side};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
+use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
+use anabranch_transport::observed::PathSample;
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -426,6 +427,10 @@ fn make(options: &StreamOptions, address: IpAddr, protocol: Protocol) -> Result<
         let there = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let there = there.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(", ");
         return Err(format!("{key}.cc.kind = \"{control}\": this kernel ({}) has {there}", release()));
+    }
+    if !options.dscp.is_default() {
+        let marked = system::set_traffic_class(socket.as_fd(), address, options.dscp, Ecn::NotEct);
+        marked.map_err(|error| format!("{key}: a codepoint cannot be set: {error}"))?;
     }
     if let Some(mss) = options.mss {
         set(TCP, libc::TCP_MAXSEG, mss as i32).map_err(failed("mss", format!("\"{mss} B\"")))?;

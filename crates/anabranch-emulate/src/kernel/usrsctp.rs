@@ -13,10 +13,9 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 
 use anabranch::outside::Counters;
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Event, Message, PathSample, Received, Reliability, Repairs,
-};
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Reliability};
 use anabranch_transport::flow::{PathId, Payload, Side};
+use anabranch_transport::observed::{PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;

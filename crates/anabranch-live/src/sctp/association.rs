@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{
-    Command, Endpoint as _, Event, Input, Observed as _, Output, Part, Received, StreamId,
-};
+use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output, Part, Received, StreamId};
 use anabranch_transport::flow::{PathId, Payload};
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie};
+use anabranch_transport::wire::sctp::context::{SctpReceiving, SctpSending};
 use anabranch_transport::wire::{Body, Packet};
 
 use super::events::{Extent, HostEvent, Inbound, Place};
@@ -104,6 +104,12 @@ impl Sending for Writing<'_> {
         [local, remote]
     }
 
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
+        self.outgoing.expect("only associations send data").read(payload, out);
+    }
+}
+
+impl SctpSending for Writing<'_> {
     fn own_addresses(&self) -> Vec<IpAddr> {
         self.own.to_vec()
     }
@@ -116,20 +122,12 @@ impl Sending for Writing<'_> {
         self.peer_key
     }
 
-    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
-        self.outgoing.expect("only associations send data").read(payload, out);
-    }
-
     fn secret(&self) -> &Secret {
         self.secret
     }
 
     fn association_key(&self) -> &[u8] {
         self.key
-    }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
     }
 }
 
@@ -160,6 +158,20 @@ pub(super) struct Reading<'a> {
 }
 
 impl Receiving for Reading<'_> {
+    fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64 {
+        let (Piece::Data { tsn } | Piece::IData { tsn, .. }) = piece else { return 0 };
+        // The bytes are in the datagram.
+        let start = bytes.as_ptr().addr() - self.datagram.as_ptr().addr();
+        self.staged.push(piece, start..start + bytes.len());
+        offset_of(tsn)
+    }
+
+    fn keep_stream(&mut self, _sequence: u32, _bytes: &[u8]) -> u64 {
+        0
+    }
+}
+
+impl SctpReceiving for Reading<'_> {
     fn path_to(&self, address: IpAddr) -> Option<PathId> {
         let new = self.new.iter().find(|(_, new)| *new == address).map(|(path, _)| *path);
         new.or_else(|| self.live?.present_path_to(address))
@@ -180,32 +192,12 @@ impl Receiving for Reading<'_> {
         known.or_else(|| self.path_to_new(self.route.remote))
     }
 
-    fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64 {
-        let (Piece::Data { tsn } | Piece::IData { tsn, .. }) = piece else { return 0 };
-        // The bytes are in the datagram.
-        let start = bytes.as_ptr().addr() - self.datagram.as_ptr().addr();
-        self.staged.push(piece, start..start + bytes.len());
-        offset_of(tsn)
-    }
-
-    fn keep_stream(&mut self, _sequence: u32, _bytes: &[u8]) -> u64 {
-        0
-    }
-
     fn secret(&self) -> &Secret {
         self.secret
     }
 
     fn association_key(&self) -> Option<&[u8]> {
         self.live.map(|live| live.key.as_slice()).filter(|key| !key.is_empty())
-    }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
-    fn data_near(&self) -> [u64; 2] {
-        [0; 2]
     }
 }
 

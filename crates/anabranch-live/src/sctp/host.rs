@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{
-    Command, Endpoint as _, Input, Keeper as _, Message, Multipath as _, Observed as _, PathSample, Site,
+    Command, Endpoint as _, Input, Keeper as _, Message, Multipath as _, Site,
 };
 use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
+use anabranch_transport::observed::{Observed as _, PathSample};
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_restart};
 use anabranch_transport::secret::{Secret, SecretNumbers};

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anabranch_transport::endpoint::{HeadOfLine, Keeper, Observed as _};
+use anabranch_transport::endpoint::Keeper;
 use anabranch_transport::flow::Payload;
+use anabranch_transport::observed::{HeadOfLine, Observed as _};
 use anabranch_transport::sctp::Association;
 use anabranch_transport::wire::bytes::Piece;
 

@@ -7,14 +7,15 @@ use anabranch_transport::endpoint::{Command, Event, Input, Output};
 use anabranch_transport::flow::{PathId, Payload};
 use anabranch_transport::mptcp;
 use anabranch_transport::time::Time;
-use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
+use anabranch_transport::wire::bytes::{Piece, Receiving, Sending};
+use anabranch_transport::wire::mptcp::context::{MptcpReceiving, MptcpSending};
 use anabranch_transport::wire::tcp::Flags;
 use anabranch_transport::wire::{Body, Packet};
 
 use super::StreamEnd;
 use super::events::HostEvent;
-use super::incoming::Incoming;
 use super::mappings::{Mappings, Said};
+use crate::incoming::Incoming;
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::route::Route;
@@ -57,7 +58,6 @@ pub(super) struct Writing<'a> {
     pub(super) source: u64,
     pub(super) offset: u64,
     pub(super) outgoing: Option<&'a Outgoing>,
-    pub(super) secret: &'a Secret,
     /// The keys of MPTCP, this end's first.
     pub(super) keys: [u64; 2],
     /// This end's addresses by their identifiers, and those that the peer has announced.
@@ -71,10 +71,15 @@ impl Sending for Writing<'_> {
         [local, remote]
     }
 
-    fn own_addresses(&self) -> Vec<IpAddr> {
-        self.own.to_vec()
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
+        if let Some(outgoing) = self.outgoing.filter(|_| payload.length > 0) {
+            let offset = self.source + (payload.offset - self.offset);
+            outgoing.read(Payload { offset, ..payload }, out);
+        }
     }
+}
 
+impl MptcpSending for Writing<'_> {
     fn announced(&self, identifier: u8) -> IpAddr {
         self.own.get(usize::from(identifier)).copied().unwrap_or(self.routes[0].local)
     }
@@ -82,21 +87,6 @@ impl Sending for Writing<'_> {
     fn announced_by_peer(&self, identifier: u8) -> IpAddr {
         let known = self.heard.iter().find(|(other, ..)| *other == identifier);
         known.map_or(self.routes[0].remote, |(_, address, _)| *address)
-    }
-
-    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
-        if let Some(outgoing) = self.outgoing.filter(|_| payload.length > 0) {
-            let offset = self.source + (payload.offset - self.offset);
-            outgoing.read(Payload { offset, ..payload }, out);
-        }
-    }
-
-    fn secret(&self) -> &Secret {
-        self.secret
-    }
-
-    fn association_key(&self) -> &[u8] {
-        &[]
     }
 
     fn connection_keys(&self) -> [u64; 2] {
@@ -121,16 +111,11 @@ pub(super) type Staged = Option<(u64, Range<usize>)>;
 pub(super) struct Reading<'a, E> {
     pub(super) end: Option<(&'a E, PathId)>,
     pub(super) datagram: &'a [u8],
-    pub(super) secret: &'a Secret,
     pub(super) staged: Staged,
     pub(super) said: Said,
 }
 
 impl<E: StreamEnd> Receiving for Reading<'_, E> {
-    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
-        None
-    }
-
     fn keep(&mut self, _piece: Piece, _bytes: &[u8]) -> u64 {
         0
     }
@@ -144,15 +129,9 @@ impl<E: StreamEnd> Receiving for Reading<'_, E> {
         }
         position.unwrap_or(0)
     }
+}
 
-    fn secret(&self) -> &Secret {
-        self.secret
-    }
-
-    fn association_key(&self) -> Option<&[u8]> {
-        None
-    }
-
+impl<E: StreamEnd> MptcpReceiving for Reading<'_, E> {
     fn connection_keys(&self) -> [u64; 2] {
         self.end.map_or([0; 2], |(end, _)| keys(end))
     }
@@ -255,7 +234,6 @@ impl<E: StreamEnd> Live<E> {
     pub(super) fn drain(
         &mut self,
         now: Time,
-        secret: &Secret,
         outbox: &mut Outbox,
         mut begins: impl FnMut(PathId, Tuple),
         mut tell: impl FnMut(HostEvent),
@@ -274,7 +252,6 @@ impl<E: StreamEnd> Live<E> {
                         source: self.end.source(&packet),
                         offset: segment.payload.offset,
                         outgoing: Some(&self.outgoing),
-                        secret,
                         keys: keys(&self.end),
                         own: &self.own,
                         heard: &self.mappings.heard,

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Input, Message, PathSample, Site, Transport as _};
+use anabranch_transport::endpoint::{Command, Input, Message, Site, Transport as _};
 use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
 use anabranch_transport::mptcp as mptcp_transport;
+use anabranch_transport::observed::PathSample;
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::tcp::refuse;
@@ -363,7 +364,6 @@ impl<E: StreamEnd> Host<E> {
                     source: 0,
                     offset: 0,
                     outgoing: None,
-                    secret: &self.secret,
                     keys: [0; 2],
                     own: &[],
                     heard: &[],
@@ -390,7 +390,7 @@ impl<E: StreamEnd> Host<E> {
         let (mut begun, mut is_new) = (Vec::new(), false);
         let events = &mut self.events;
         let begins = |path, tuple| begun.push((path, tuple));
-        live.drain(now, &self.secret, &mut self.outbox, begins, |event| {
+        live.drain(now, &mut self.outbox, begins, |event| {
             is_new |= event == HostEvent::Accepted;
             events.push_back((id, event));
         });
@@ -494,8 +494,7 @@ impl<E: StreamEnd> Stack for Host<E> {
         let owner = self.by_tuple.get(&tuple).copied();
         let end = owner.map(|(id, path)| (&self.connections[&id].end, path));
         let path = owner.map_or(PathId(0), |(_, path)| path);
-        let mut reading =
-            Reading { end, datagram, secret: &self.secret, staged: None, said: Said::default() };
+        let mut reading = Reading { end, datagram, staged: None, said: Said::default() };
         let Ok((segment, options)) = Segment::parse(datagram, [remote, local], &mut reading) else {
             self.malformed += 1;
             return;

@@ -4,17 +4,17 @@
 mod connection;
 mod events;
 mod host;
-mod incoming;
 mod mappings;
 mod multipath;
 mod tcp;
 
 use std::fmt::Debug;
 
-use anabranch_transport::endpoint::{HalfClose, Keeper, Observed};
+use anabranch_transport::endpoint::{HalfClose, Keeper};
 use anabranch_transport::flow::PathId;
 use anabranch_transport::listener::{Listen, Listener};
 use anabranch_transport::mptcp;
+use anabranch_transport::observed::Observed;
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::tcp::Segment;

@@ -55,6 +55,11 @@ impl PyPacket {
         (from, to)
     }
 
+    #[getter]
+    fn dscp(&self) -> u8 {
+        self.packet.dscp.number()
+    }
+
     /// Marks it; false if its transport does not understand marks.
     fn mark(&mut self) -> bool {
         let is_capable = self.packet.ecn != Ecn::NotEct;

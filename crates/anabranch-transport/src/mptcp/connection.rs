@@ -13,10 +13,11 @@ use super::subflows::Subflows;
 use crate::cc::Controller;
 use crate::cc::coupled::Group;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output,
-    PathLimit, PathSample, Service, Site, Transmission, Transport,
+    CloseReason, Command, Endpoint, Event, HalfClose, Input, Keeper, Multipath, Output, Service, Site,
+    Transport,
 };
 use crate::flow::{IpVersion, PathId, Payload, Side};
+use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Transmission};
 use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};

@@ -3,8 +3,8 @@
 
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
-use crate::endpoint::{HeadOfLine, LimitedBy, PathLimit, Transmission};
 use crate::flow::PathId;
+use crate::observed::{HeadOfLine, LimitedBy, PathLimit, Transmission};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 

@@ -50,8 +50,22 @@ pub use listener::Listener;
 pub use parameters::Parameters;
 pub use stats::Stats;
 
+use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::report::Parts;
 use crate::tcp;
 
 /// The scalars of an endpoint, and of the TCP connection that each subflow is.
 pub const SCALARS: Parts = &[("", &[Stats::SCALARS, stats::MORE]), (".subflow_<n>", tcp::SCALARS[0].1)];
+
+/// What it can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    title: "Multipath TCP",
+    flow_control: true,
+    messages: Messages::Never,
+    several_paths: true,
+    changing_addresses: true,
+    pauses_reading: true,
+    choice_of_control: true,
+    numbering: Numbering::Bytes,
+    numbers_by_path: true,
+};

@@ -28,8 +28,8 @@ fn wire() -> impl Strategy<Value = Wire> {
             jitter: ms(jitter),
             loss,
             duplication,
-            is_dead: false,
             rate,
+            ..Wire::default()
         })
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
 use super::rtt_based::faster;
-use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Retransmission, Selection, failover};
+use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Selection, failover};
 use crate::flow::PathId;
 use crate::time::Time;
 use crate::units::check_range;
@@ -85,14 +85,7 @@ impl PathSelector for AdaptivePrimary {
         }
     }
 
-    fn retransmission_path(
-        &mut self,
-        loss: &Retransmission,
-        paths: &[PathStatus],
-        selection: &Selection,
-    ) -> PathId {
-        self.failover.retransmission_path(loss, paths, selection)
-    }
+    super::retransmits_by_failover!();
 
     fn measures(&self) -> bool {
         self.failover.measures()

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
 use super::hysteresis::{Dwell, smallest_srtt};
-use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Selection};
 use crate::flow::PathId;
 use crate::time::{Duration, Time};
 
@@ -88,14 +88,7 @@ impl PathSelector for DelayCentric {
         }
     }
 
-    fn retransmission_path(
-        &mut self,
-        loss: &Retransmission,
-        paths: &[PathStatus],
-        selection: &Selection,
-    ) -> PathId {
-        self.failover.retransmission_path(loss, paths, selection)
-    }
+    super::retransmits_by_failover!();
 
     fn measures(&self) -> bool {
         self.failover.measures()

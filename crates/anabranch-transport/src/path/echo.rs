@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
 use super::hysteresis::Dwell;
-use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Selection};
 use crate::flow::PathId;
 use crate::quality::simplified::Simplified;
 use crate::quality::{Band, Codec};
@@ -199,14 +199,7 @@ impl PathSelector for Echo {
         }
     }
 
-    fn retransmission_path(
-        &mut self,
-        loss: &Retransmission,
-        paths: &[PathStatus],
-        selection: &Selection,
-    ) -> PathId {
-        self.failover.retransmission_path(loss, paths, selection)
-    }
+    super::retransmits_by_failover!();
 
     fn measures(&self) -> bool {
         true

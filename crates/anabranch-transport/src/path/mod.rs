@@ -358,6 +358,22 @@ pub struct ErrorLimits {
     pub path_max_retrans: u32,
 }
 
+/// Has a policy send data again where the [`failover::Failover`] within it says.
+macro_rules! retransmits_by_failover {
+    () => {
+        fn retransmission_path(
+            &mut self,
+            loss: &$crate::path::Retransmission,
+            paths: &[$crate::path::PathStatus],
+            selection: &$crate::path::Selection,
+        ) -> $crate::flow::PathId {
+            self.failover.retransmission_path(loss, paths, selection)
+        }
+    };
+}
+
+pub(crate) use retransmits_by_failover;
+
 #[cfg(test)]
 mod tests {
     use super::*;

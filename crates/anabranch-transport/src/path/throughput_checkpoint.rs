@@ -18,9 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
-use super::{
-    Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Request, Retransmission, Selection,
-};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Request, Selection};
 use crate::flow::PathId;
 use crate::time::{Duration, Time};
 use crate::units::{Rate, check_range};
@@ -326,14 +324,7 @@ impl PathSelector for ThroughputCheckpoint {
         }
     }
 
-    fn retransmission_path(
-        &mut self,
-        loss: &Retransmission,
-        paths: &[PathStatus],
-        selection: &Selection,
-    ) -> PathId {
-        self.failover.retransmission_path(loss, paths, selection)
-    }
+    super::retransmits_by_failover!();
 
     fn measures(&self) -> bool {
         true

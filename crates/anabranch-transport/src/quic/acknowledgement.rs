@@ -7,6 +7,7 @@ use super::sent_packets::{Content, Sent};
 use super::space::SpaceId;
 use crate::cc::CongestionKind;
 use crate::endpoint::{Event, Output};
+use crate::recovery::rtt::Sample;
 use crate::time::{Duration, Time};
 use crate::wire::quic::Ack;
 
@@ -84,12 +85,12 @@ impl Connection {
         let kept = Time::from_nanos(now.as_nanos().saturating_sub(3 * timeout.as_nanos()));
         self.space_mut(id).sent.forget_lost(kept);
         if packets.len() > spurious {
-            let Self { paths, .. } = self;
-            let path = &mut paths[path];
-            path.congestion.on_acknowledged(now, &mut packets[spurious..], &path.rtt, &progress);
             // Appendix A.7: not while the server may be waiting for the client.
-            if self.peer_has_validated() {
-                self.pto_count = 0;
+            let ends_back_off = self.peer_has_validated();
+            let path = &mut self.paths[path];
+            path.congestion.on_acknowledged(now, &mut packets[spurious..], &path.rtt, &progress);
+            if ends_back_off {
+                path.rtt.end_back_off();
             }
         }
         self.report_writable();
@@ -114,7 +115,8 @@ impl Connection {
             }
         }
         let path = &mut self.paths[id.path()];
-        path.rtt.on_sample(now, rtt, delay);
+        path.rtt.record_min(now, rtt);
+        path.rtt.on_sample(&Sample { ack_delay: delay, ..Sample::new(now, rtt) });
         path.congestion.on_rtt(now, rtt);
         Some(rtt)
     }

@@ -87,13 +87,14 @@ impl Connection {
     /// The client opens the main stream as soon as the handshake is complete, so that the server can write,
     /// too.
     pub(super) fn open_main_stream(&mut self) {
-        if self.side == Side::A && !self.parameters.datagrams && self.streams.open(true).is_some() {
+        let has_none = self.parameters.datagrams || self.is_live;
+        if self.side == Side::A && !has_none && self.streams.open(true).is_some() {
             if let Some(send) = self.streams.sender(MAIN) {
                 send.is_announced = false;
             }
             self.sync_main();
         }
-        if self.parameters.datagrams && self.main.is_finished {
+        if has_none && self.main.is_finished {
             self.wants_close = true;
         }
     }
@@ -107,6 +108,9 @@ impl Connection {
 
     /// There is room again in the send buffer.
     pub(super) fn report_writable(&mut self) {
+        if self.is_live {
+            return self.report_writable_streams();
+        }
         // Half of the buffer, as with TCP, so that an application is not told for each packet.
         if self.main.has_refused && self.unacknowledged() <= self.parameters.send_buffer / 2 {
             self.main.has_refused = false;
@@ -115,7 +119,7 @@ impl Connection {
     }
 
     /// Sends a message in a DATAGRAM frame (RFC 9221 section 5).
-    fn send_message(&mut self, message: &Message) {
+    pub(super) fn send_message(&mut self, message: &Message) {
         let payload = message.payload;
         let longest = self.longest_message();
         if self.has_closed || self.main.is_finished || u64::from(payload.length) > longest {
@@ -139,7 +143,7 @@ impl Connection {
             return;
         }
         self.main.is_finished = true;
-        if self.parameters.datagrams {
+        if self.parameters.datagrams || self.is_live {
             self.wants_close = self.state == State::Open;
         } else {
             self.sync_main();
@@ -149,6 +153,9 @@ impl Connection {
 
     /// All of the peer's stream has been read.
     pub(super) fn on_end_of_stream(&mut self, now: Time, id: u64) {
+        if self.is_live {
+            return self.report_end(id);
+        }
         if id != MAIN {
             return self.streams.close_if_done(id);
         }
@@ -166,7 +173,9 @@ impl Connection {
         if self.state != State::Open {
             return;
         }
-        let is_finished = if self.parameters.datagrams {
+        let is_finished = if self.is_live {
+            self.wants_close && self.messages.is_empty() && self.has_sent_all()
+        } else if self.parameters.datagrams {
             self.wants_close && self.messages.is_empty()
         } else {
             self.main.is_finished

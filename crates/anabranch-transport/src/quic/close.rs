@@ -1,6 +1,6 @@
 //! The end of a connection (RFC 9000 section 10): idle timeout, immediate close, closing and draining.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::connection::{Connection, State};
 use super::errors::{Violation, code};
@@ -8,7 +8,7 @@ use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{Datagram, Frame, LEAST_SAMPLED, Level};
+use crate::wire::quic::{Content, Datagram, Frame, LEAST_SAMPLED, Level, Packet};
 
 /// The state of an end that has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Connection {
     /// Sends the frame that closes, in a packet of each level that the peer may be able to read (section
     /// 10.2.3).
     fn send_close(&mut self, now: Time, closing: Closing) {
-        let mut packets = smallvec![];
+        let mut packets: SmallVec<[Packet; 1]> = smallvec![];
         let mut left = self.paths[0].route.allowance();
         for id in self.space_ids() {
             if !self.handshake.has_keys(id.level()) {
@@ -87,10 +87,11 @@ impl Connection {
         }
         self.pad_initial(&mut packets);
         let [source_port, destination_port] = self.ports;
-        let datagram = Datagram { source_port, destination_port, packets };
+        let is_empty = packets.is_empty();
+        let datagram = Datagram { source_port, destination_port, content: Content::Packets(packets) };
         let bytes = datagram.payload_bytes();
         left = left.saturating_sub(bytes.into());
-        if datagram.packets.is_empty() || (left == 0 && !self.paths[0].route.is_validated) {
+        if is_empty || (left == 0 && !self.paths[0].route.is_validated) {
             return;
         }
         self.paths[0].route.on_sent(bytes);
@@ -101,8 +102,15 @@ impl Connection {
     /// The peer closes (section 10.2.2): nothing is sent any more.
     pub(super) fn on_close(&mut self, now: Time, code: u64, is_of_application: bool) {
         self.state = State::Draining { until: self.three_timeouts(now) };
+        self.closed_with = Some((code, is_of_application));
+        self.drain(now);
         let in_order = is_of_application && code == code::NO_ERROR;
         self.end(if in_order { CloseReason::Shutdown } else { CloseReason::Aborted });
+    }
+
+    /// Nothing is sent any more (section 10.2.2).
+    pub(super) fn drain(&mut self, now: Time) {
+        self.state = State::Draining { until: self.three_timeouts(now) };
     }
 
     /// Tells the application, and stops the timers.

@@ -86,6 +86,10 @@ pub struct Config {
     /// Bytes of this end's connection IDs, from 4 to 20; default 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_id_bytes: Option<u8>,
+    /// Whether the server has a client show the token of a Retry packet before it keeps anything about it,
+    /// which costs a round trip (RFC 9000 section 8.1.2); default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<bool>,
     /// Sizes of the messages of the handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake: Option<Handshake>,

@@ -1,6 +1,5 @@
 //! Congestion control of a path (RFC 9002 section 7): what is in flight, periods of recovery, and the pace.
 
-use super::rtt::Rtt;
 use super::sent_packets::Sent;
 use crate::cc::{
     AckEvent, ArrivalEvent, CongestionControl as _, CongestionEvent, CongestionKind, Controller, LostEvent,
@@ -8,6 +7,7 @@ use crate::cc::{
 };
 use crate::recovery::pacing::Pacing;
 use crate::recovery::rate_sample::{OpenSample, RateMark, RateSampler};
+use crate::recovery::rtt::Rtt;
 use crate::time::{Duration, Time};
 
 /// Congestion control of a path.
@@ -197,9 +197,9 @@ impl Congestion {
         event.marked = progress.marked.saturating_mul(self.datagram).min(bytes);
         event.has_unsent = progress.has_unsent;
         event.newly_lost = progress.lost;
-        (event.rtt, event.min_rtt, event.srtt) = (progress.rtt, rtt.min(), rtt.srtt());
+        (event.rtt, event.min_rtt, event.srtt) = (progress.rtt, rtt.min_rtt(), rtt.srtt());
         (event.acknowledged_to, event.sent_to) = (self.acknowledged, self.sent);
-        event.rate = self.rate.close(now, &sample, bytes > 0, rtt.min());
+        event.rate = self.rate.close(now, &sample, bytes > 0, rtt.min_rtt());
         event.next_departure = self.pacing.next();
         self.control.on_ack(&event);
         self.update_pace(rtt);

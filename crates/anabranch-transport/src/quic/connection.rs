@@ -8,6 +8,7 @@ use super::close::Closing;
 use super::config::Config;
 use super::congestion::Congestion;
 use super::connection_ids::{Numbers, OwnIds, PeerIds};
+use super::door::{Admission, Door};
 use super::ecn::EcnValidation;
 use super::errors::Violation;
 use super::flow_control::FlowControl;
@@ -16,24 +17,23 @@ use super::handshake::Handshake;
 use super::messages::Messages;
 use super::parameters::{LEAST_DATAGRAM, Parameters};
 use super::path::{Path, Route};
-use super::rtt::Rtt;
 use super::sent_packets::Sent;
 use super::space::{AckRule, Space, SpaceId};
 use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats};
 use super::streams::Streams;
 use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Endpoint, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit,
-    PathSample, Repairs, Service, Site, Transmission, Transport,
+    CloseReason, Endpoint, HalfClose, Input, Keeper, Multipath, Output, Service, Site, Transport,
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::report::Report;
 use crate::rng::{self, Draw as _};
 use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{self, ConnectionId, Datagram, Level};
+use crate::wire::quic::{self, ConnectionId, Content, Datagram, Level};
 use crate::wire::udp::HEADER_BYTES;
 use crate::wire::{Body, Packet};
 
@@ -74,15 +74,23 @@ pub struct Connection {
     pub(super) ports: [u16; 2],
     /// The source of connection IDs.
     pub(super) numbers: Numbers,
+    /// What strangers are told.
+    pub(super) door: Door,
     /// A user's own control, until it is on the path.
     has_own_control: bool,
     pub(super) half_close: bool,
+    /// Whether TLS makes the messages of the handshake, and the application's streams are all alike (`live.rs`).
+    pub(super) is_live: bool,
 
     pub(super) state: State,
     /// Whether `Event::Closed` has been reported, or nothing is to be reported.
     pub(super) has_closed: bool,
     /// The rule that the peer broke, if it did.
     pub(super) violation: Option<Violation>,
+    /// The code with which the peer has closed, and whether it is its application's.
+    pub(super) closed_with: Option<(u64, bool)>,
+    /// The versions that the server named, if it knows none of ours.
+    pub(super) peers_versions: Box<[u32]>,
     pub(super) handshake: Handshake,
     /// The spaces of Initial and Handshake packets.
     pub(super) early: [Space; 2],
@@ -101,6 +109,8 @@ pub struct Connection {
     pub(super) streams: Streams,
     pub(super) flow: FlowControl,
     pub(super) main: Main,
+    /// Streams of which something was refused for want of room.
+    pub(super) refused: Vec<u64>,
     pub(super) messages: Messages,
     pub(super) wants: Wants,
     /// Whether the application has closed, and messages are all that is waited for.
@@ -109,8 +119,6 @@ pub struct Connection {
     pub(super) is_paused: bool,
     pub(super) is_amplification_limited: bool,
 
-    /// Probe timeouts in a row, over all spaces (RFC 9002 section 6.2.1).
-    pub(super) pto_count: u32,
     pub(super) loss_timer: Time,
     pub(super) idle_timer: Time,
     pub(super) keep_alive_timer: Time,
@@ -146,6 +154,7 @@ impl Connection {
         let datagram_bytes = parameters.datagram_bytes(mtus[network.index()], ip);
         let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
         let seed = numbers.bits();
+        let door = Door::new(&mut Numbers::Stream(streams.stream(&format!("{name}/door"))), parameters.retry);
         let headers = ip.header_bytes() + HEADER_BYTES;
         let control = parameters.cc.build(&cc::Setup {
             mss: datagram_bytes,
@@ -162,7 +171,7 @@ impl Connection {
         };
         let path = Path {
             space: Space::default(),
-            rtt: Rtt::new(parameters.initial_rtt),
+            rtt: parameters.rtt(),
             congestion: Congestion::new(control, datagram_bytes, parameters.pacing),
             ecn: EcnValidation::new(mark),
             own_ids: OwnIds::default(),
@@ -176,11 +185,15 @@ impl Connection {
             datagram_bytes,
             ports: parameters.ports(side),
             numbers,
+            door,
             has_own_control: false,
             half_close: false,
+            is_live: false,
             state: State::Closed,
             has_closed: true,
             violation: None,
+            closed_with: None,
+            peers_versions: Box::default(),
             handshake: Handshake::new(Time::ZERO),
             early: [Space::default(), Space::default()],
             paths: vec![path],
@@ -192,12 +205,12 @@ impl Connection {
             streams: Streams::new(side == Side::B, parameters.max_streams, parameters.max_stream_data),
             flow: FlowControl::new(parameters.max_data),
             main: Main::default(),
+            refused: Vec::new(),
             messages: Messages::default(),
             wants: Wants::default(),
             wants_close: false,
             is_paused: false,
             is_amplification_limited: false,
-            pto_count: 0,
             loss_timer: Time::NEVER,
             idle_timer: Time::NEVER,
             keep_alive_timer: Time::NEVER,
@@ -249,9 +262,12 @@ impl Connection {
         let mut fresh = Self::new(&parameters, self.side, &mtus, ip, seed, "again");
         fresh.datagram_bytes = self.datagram_bytes;
         std::mem::swap(&mut fresh.numbers, &mut self.numbers);
+        std::mem::swap(&mut fresh.door, &mut self.door);
         std::mem::swap(&mut fresh.outputs, &mut self.outputs);
         std::mem::swap(&mut fresh.opened_by, &mut self.opened_by);
         fresh.half_close = self.half_close;
+        fresh.is_live = self.is_live;
+        fresh.ports = self.ports;
         fresh.is_paused = self.is_paused;
         fresh.stats = self.stats;
         fresh.last_now = now;
@@ -284,12 +300,20 @@ impl Connection {
     }
 
     /// Takes the connection that a client's first packet opens.
-    pub(super) fn accept(&mut self, now: Time, first: &quic::Packet) {
+    pub(super) fn accept(
+        &mut self,
+        now: Time,
+        first: &quic::Packet,
+        Admission { original, retry }: Admission,
+    ) {
         if !self.has_closed {
             self.end(CloseReason::Lost);
         }
         self.renew(now);
-        self.handshake.original = first.destination;
+        self.handshake.original = original;
+        self.handshake.retry = retry;
+        // Who shows the token has got it (RFC 9000 section 8.1.2).
+        self.paths[0].route.is_validated = retry.is_some();
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;
@@ -360,7 +384,7 @@ impl Connection {
         self.outputs.push_back(Output::Transmit(packet));
     }
 
-    fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
+    pub(super) fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
         let bytes = packet.size.saturating_sub(self.ip.header_bytes() + HEADER_BYTES);
         let ecn = packet.ecn;
         let Body::Quic(datagram) = &mut packet.body else { return };
@@ -388,14 +412,21 @@ impl Endpoint for Connection {
 
     fn owns(&self, packet: &Packet) -> bool {
         let Body::Quic(datagram) = &packet.body else { return false };
-        datagram.packets.first().is_some_and(|packet| {
+        if let Content::Reset { token, .. } = &datagram.content {
+            return self.is_reset_by(token);
+        }
+        datagram.packets().first().is_some_and(|packet| {
             self.paths[0].own_ids.owns(packet.destination)
-                || (self.state != State::Closed && packet.destination == self.handshake.original)
+                || (self.state != State::Closed && packet.destination == self.handshake.first())
         })
     }
 
     fn service(&self) -> Service {
-        if self.parameters.datagrams { Service::Datagrams } else { Service::Stream }
+        match (self.is_live, self.parameters.datagrams) {
+            (true, _) => Service::Streams { longest_datagram: self.longest_datagram() },
+            (false, true) => Service::Datagrams,
+            (false, false) => Service::Stream,
+        }
     }
 
     #[inline(never)]
@@ -442,6 +473,7 @@ impl Keeper for Connection {
     /// Connection IDs and the tokens of stateless resets.
     fn draw_from(&mut self, numbers: SecretNumbers) {
         self.numbers = Numbers::Secret(numbers);
+        self.door = Door::new(&mut self.numbers, self.door.asks);
     }
 
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
@@ -477,7 +509,7 @@ impl Observed for Connection {
             srtt: path.rtt.srtt(),
             rto: self.probe_timeout(0),
             delivery_rate: path.congestion.rate.latest(),
-            error_count: self.pto_count,
+            error_count: path.rtt.back_offs(),
             state: PathState::Active,
             is_primary: true,
             repairs: Repairs {
@@ -508,7 +540,7 @@ impl Observed for Connection {
         let millis = |time: Option<Duration>| time.map_or(f64::NAN, Duration::as_millis_f64);
         let path = &self.paths[0];
         report.scalar(SRTT_MS, millis(path.rtt.srtt()));
-        report.scalar(MIN_RTT_MS, millis(path.rtt.min()));
+        report.scalar(MIN_RTT_MS, millis(path.rtt.min_rtt()));
         report.scalar(PTO_MS, self.probe_timeout(0).as_millis_f64());
         report.scalar(CWND_BYTES, f64::from(path.congestion.window()));
         report.scalar(HANDSHAKE_MS, millis(self.handshake.took));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::door::is_equal;
 use super::errors::{Violation, code, violation};
 use crate::rng::{Draw, Rng};
 use crate::secret::SecretNumbers;
@@ -33,7 +34,7 @@ impl Draw for Numbers {
 #[derive(Debug, Default)]
 pub(super) struct OwnIds {
     /// Number and ID of those that have not been retired.
-    active: Vec<(u64, ConnectionId, [u8; 16])>,
+    active: Vec<(u64, ConnectionId)>,
     next: u64,
     /// Numbers of those that are to be announced.
     pub(super) to_announce: VecDeque<u64>,
@@ -56,11 +57,7 @@ impl OwnIds {
                 id = draw();
             }
         }
-        let mut token = [0; 16];
-        for part in token.chunks_exact_mut(8) {
-            part.copy_from_slice(&numbers.bits().to_be_bytes());
-        }
-        self.active.push((self.next, id, token));
+        self.active.push((self.next, id));
         if self.next > 0 {
             self.to_announce.push_back(self.next);
         }
@@ -74,18 +71,28 @@ impl OwnIds {
         }
     }
 
-    /// The ID of the handshake.
-    pub(super) fn first(&self) -> ConnectionId {
-        self.active.first().map_or_else(ConnectionId::default, |(_, id, _)| *id)
+    /// Those that have not been retired.
+    pub(super) fn all(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.active.iter().map(|(_, id)| *id)
     }
 
-    /// The ID with this number and its token, if it has not been retired.
-    pub(super) fn get(&self, sequence: u64) -> Option<(ConnectionId, [u8; 16])> {
-        self.active.iter().find(|(number, ..)| *number == sequence).map(|(_, id, token)| (*id, *token))
+    /// A number that changes whenever one comes or goes: IDs are never issued twice, and never come back.
+    pub(super) fn version(&self) -> u64 {
+        self.next * (MOST + 1) + self.active.len() as u64
+    }
+
+    /// The ID of the handshake.
+    pub(super) fn first(&self) -> ConnectionId {
+        self.active.first().map_or_else(ConnectionId::default, |(_, id)| *id)
+    }
+
+    /// The ID with this number, if it has not been retired.
+    pub(super) fn get(&self, sequence: u64) -> Option<ConnectionId> {
+        self.active.iter().find(|(number, _)| *number == sequence).map(|(_, id)| *id)
     }
 
     pub(super) fn owns(&self, id: ConnectionId) -> bool {
-        self.active.iter().any(|(_, own, _)| *own == id)
+        self.active.iter().any(|(_, own)| *own == id)
     }
 
     /// The peer no longer uses an ID; the packet that says so came to `used` (section 19.16).
@@ -93,10 +100,10 @@ impl OwnIds {
         if sequence >= self.next {
             return Err(violation(code::PROTOCOL_VIOLATION, "an ID is retired that was not issued"));
         }
-        if self.get(sequence).is_some_and(|(id, _)| id == used) {
+        if self.get(sequence).is_some_and(|id| id == used) {
             return Err(violation(code::PROTOCOL_VIOLATION, "an ID is retired by a packet to it"));
         }
-        self.active.retain(|(number, ..)| *number != sequence);
+        self.active.retain(|(number, _)| *number != sequence);
         Ok(())
     }
 
@@ -106,11 +113,20 @@ impl OwnIds {
     }
 }
 
+/// An ID by which this end calls the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PeerId {
+    sequence: u64,
+    id: ConnectionId,
+    /// What a stateless reset has that ends the connection. That of a client's first ID is never known.
+    token: Option<[u8; 16]>,
+}
+
 /// The IDs by which this end calls the peer.
 #[derive(Debug, Default)]
 pub(super) struct PeerIds {
-    /// Number and ID of those that may be used; the first one is.
-    active: VecDeque<(u64, ConnectionId)>,
+    /// Those that may be used; the first one is.
+    active: VecDeque<PeerId>,
     /// All numbers before it are retired.
     retired_to: u64,
     /// Numbers of which `RETIRE_CONNECTION_ID` is to be sent.
@@ -120,13 +136,25 @@ pub(super) struct PeerIds {
 impl PeerIds {
     /// The ID of the handshake, which may be another one later.
     pub(super) fn set_first(&mut self, id: ConnectionId) {
-        self.active.retain(|(number, _)| *number > 0);
-        self.active.push_front((0, id));
+        self.active.retain(|known| known.sequence > 0);
+        self.active.push_front(PeerId { sequence: 0, id, token: None });
+    }
+
+    /// The server's parameters say what a stateless reset of its first ID has (section 18.2).
+    pub(super) fn set_first_token(&mut self, token: Option<[u8; 16]>) {
+        if let Some(first) = self.active.front_mut().filter(|known| known.sequence == 0) {
+            first.token = token;
+        }
+    }
+
+    /// Whether this token is that of the ID that is used. Those of others count for nothing (section 10.3.1).
+    pub(super) fn is_reset_by(&self, token: &[u8; 16]) -> bool {
+        self.active.front().and_then(|used| used.token).is_some_and(|known| is_equal(&known, token))
     }
 
     /// The ID to send to.
     pub(super) fn current(&self) -> ConnectionId {
-        self.active.front().map_or_else(ConnectionId::default, |(_, id)| *id)
+        self.active.front().map_or_else(ConnectionId::default, |used| used.id)
     }
 
     /// Takes an ID that the peer has issued, when this end keeps at most `limit` (section 19.15).
@@ -135,29 +163,29 @@ impl PeerIds {
         sequence: u64,
         retire_prior_to: u64,
         id: ConnectionId,
+        token: [u8; 16],
         limit: u64,
     ) -> Result<(), Violation> {
-        if let Some((number, known)) =
-            self.active.iter().find(|(number, known)| *number == sequence || *known == id)
-        {
-            if *number != sequence || *known != id {
+        let new = PeerId { sequence, id, token: Some(token) };
+        if let Some(known) = self.active.iter().find(|known| known.sequence == sequence || known.id == id) {
+            if *known != new {
                 return Err(violation(code::PROTOCOL_VIOLATION, "a connection ID is used twice"));
             }
         } else if sequence < self.retired_to {
             // It is retired at once.
             self.retire(sequence)?;
         } else {
-            self.active.push_back((sequence, id));
+            self.active.push_back(new);
         }
         if retire_prior_to > self.retired_to {
             self.retired_to = retire_prior_to;
             let old: Vec<u64> = self
                 .active
                 .iter()
-                .map(|(number, _)| *number)
+                .map(|known| known.sequence)
                 .filter(|number| *number < retire_prior_to)
                 .collect();
-            self.active.retain(|(number, _)| *number >= retire_prior_to);
+            self.active.retain(|known| known.sequence >= retire_prior_to);
             for number in old {
                 self.retire(number)?;
             }
@@ -203,16 +231,17 @@ mod tests {
     fn ids_of_the_peer_are_kept_up_to_the_limit() {
         let mut ids = PeerIds::default();
         ids.set_first(id(0));
-        ids.add(1, 0, id(1), 2).unwrap();
-        ids.add(1, 0, id(1), 2).unwrap();
-        assert_eq!(ids.add(1, 0, id(9), 2).unwrap_err().code, code::PROTOCOL_VIOLATION);
-        assert_eq!(ids.add(2, 0, id(1), 2).unwrap_err().code, code::PROTOCOL_VIOLATION);
-        assert_eq!(ids.add(2, 0, id(2), 2).unwrap_err().code, code::CONNECTION_ID_LIMIT_ERROR);
+        ids.add(1, 0, id(1), [1; 16], 2).unwrap();
+        ids.add(1, 0, id(1), [1; 16], 2).unwrap();
+        assert_eq!(ids.add(1, 0, id(9), [9; 16], 2).unwrap_err().code, code::PROTOCOL_VIOLATION);
+        assert_eq!(ids.add(2, 0, id(1), [1; 16], 2).unwrap_err().code, code::PROTOCOL_VIOLATION);
+        assert_eq!(ids.add(1, 0, id(1), [9; 16], 2).unwrap_err().code, code::PROTOCOL_VIOLATION);
+        assert_eq!(ids.add(2, 0, id(2), [2; 16], 2).unwrap_err().code, code::CONNECTION_ID_LIMIT_ERROR);
         let mut ids = PeerIds::default();
         ids.set_first(id(0));
-        ids.add(2, 2, id(2), 2).unwrap();
+        ids.add(2, 2, id(2), [2; 16], 2).unwrap();
         assert_eq!((ids.current(), ids.to_retire.make_contiguous()), (id(2), &mut [0][..]));
-        ids.add(1, 0, id(1), 2).unwrap();
+        ids.add(1, 0, id(1), [1; 16], 2).unwrap();
         assert_eq!(ids.to_retire, [0, 1], "it comes late and is retired at once");
     }
 
@@ -224,7 +253,8 @@ mod tests {
         let mut result = Ok(());
         for sequence in 1..1_000_u64 {
             let bytes = sequence.to_be_bytes();
-            result = result.and_then(|()| ids.add(sequence, sequence, ConnectionId::new(&bytes).unwrap(), 2));
+            result = result
+                .and_then(|()| ids.add(sequence, sequence, ConnectionId::new(&bytes).unwrap(), [0; 16], 2));
         }
         assert_eq!(result.unwrap_err().code, code::CONNECTION_ID_LIMIT_ERROR);
         assert!(ids.to_retire.len() <= MOST_RETIRING);

@@ -18,10 +18,18 @@ pub mod code {
     pub const TRANSPORT_PARAMETER_ERROR: u64 = 0x08;
     /// A rule that has no code of its own was broken.
     pub const PROTOCOL_VIOLATION: u64 = 0x0a;
+    /// The token of a Retry packet does not hold (section 8.1.2).
+    pub const INVALID_TOKEN: u64 = 0x0b;
     /// The application closed during the handshake (section 10.2.3).
     pub const APPLICATION_ERROR: u64 = 0x0c;
     /// More of the handshake came out of order than is kept (section 7.5).
     pub const CRYPTO_BUFFER_EXCEEDED: u64 = 0x0d;
+    /// More packets were forged than a key stands (RFC 9001 section 6.6).
+    pub const AEAD_LIMIT_REACHED: u64 = 0x0f;
+    /// A frame is not whole, or impossible.
+    pub const FRAME_ENCODING_ERROR: u64 = 0x07;
+    /// TLS has failed with the alert that is added to it.
+    pub const CRYPTO_ERROR: u64 = 0x100;
     /// The code with which this house's applications give up; in order they close with 0.
     pub const APPLICATION_ABORT: u64 = 0x01;
 }

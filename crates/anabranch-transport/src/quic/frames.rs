@@ -124,7 +124,8 @@ impl Connection {
             path.route.response = None;
         }
         while let Some(&sequence) = path.own_ids.to_announce.front() {
-            if let Some((id, reset_token)) = path.own_ids.get(sequence) {
+            if let Some(id) = path.own_ids.get(sequence) {
+                let reset_token = self.door.reset_token(id);
                 let frame = Frame::NewConnectionId { sequence, retire_prior_to: 0, id, reset_token };
                 if !room.add(frame, Some(Content::NewConnectionId(sequence))) {
                     break;

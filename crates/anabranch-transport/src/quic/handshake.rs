@@ -27,7 +27,7 @@ const DATAGRAM_FRAME_BYTES: u64 = 65_535;
 pub(super) struct CryptoStream {
     pub(super) send: SendStream,
     /// Everything before this has been read, and these runs have arrived.
-    read: u64,
+    pub(super) read: u64,
     waiting: Ranges,
 }
 
@@ -37,13 +37,16 @@ pub(super) struct Handshake {
     /// Of Initial and of Handshake packets.
     pub(super) crypto: [CryptoStream; 2],
     /// Whether this end has the keys of Handshake packets, and of 1-RTT packets.
-    has_handshake_keys: bool,
+    pub(super) has_handshake_keys: bool,
     pub(super) is_complete: bool,
     pub(super) is_confirmed: bool,
     /// Whether the keys of Initial and of Handshake packets are gone.
     pub(super) is_discarded: [bool; 2],
     /// The first ID that the client sent to (section 7.3).
     pub(super) original: ConnectionId,
+    /// The source of the Retry packet, if there was one, and the token that it brought.
+    pub(super) retry: Option<ConnectionId>,
+    pub(super) token: Box<[u8]>,
     /// What the peer's messages say.
     pub(super) peer: Option<Box<Parameters>>,
     pub(super) began: Time,
@@ -81,6 +84,8 @@ impl Handshake {
             is_confirmed: false,
             is_discarded: [false; 2],
             original: ConnectionId::default(),
+            retry: None,
+            token: Box::default(),
             peer: None,
             began: now,
             took: None,
@@ -107,6 +112,12 @@ impl Handshake {
         }
     }
 
+    /// The ID to which the client's Initial packets go until the server has named its own; their keys are made
+    /// from it (RFC 9001 section 5.2).
+    pub(super) fn first(&self) -> ConnectionId {
+        self.retry.unwrap_or(self.original)
+    }
+
     /// The place of a space's CRYPTO stream.
     pub(super) const fn place(id: SpaceId) -> Option<usize> {
         match id {
@@ -121,8 +132,14 @@ impl Connection {
     /// What this end says of itself (RFC 9000 section 18.2).
     pub(super) fn own_parameters(&self) -> Parameters {
         let settings = &self.parameters;
+        let is_server = self.side == Side::B;
+        let first = self.paths[0].own_ids.first();
         Parameters {
-            original_destination: (self.side == Side::B).then_some(self.handshake.original),
+            // There is no migration yet.
+            disable_active_migration: self.is_live,
+            original_destination: is_server.then_some(self.handshake.original),
+            stateless_reset_token: is_server.then(|| self.door.reset_token(first)),
+            retry_source: self.handshake.retry.filter(|_| is_server),
             max_idle_timeout: settings.idle_timeout.as_nanos() / 1_000_000,
             initial_max_data: settings.max_data,
             initial_max_stream_data_bidi_local: settings.max_stream_data,
@@ -133,7 +150,7 @@ impl Connection {
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: settings.ack_rule.delay.as_nanos() / 1_000_000,
             active_connection_id_limit: MOST_IDS,
-            initial_source: Some(self.paths[0].own_ids.first()),
+            initial_source: Some(first),
             max_datagram_frame_size: if settings.datagrams { DATAGRAM_FRAME_BYTES } else { 0 },
             ..Parameters::default()
         }
@@ -142,6 +159,9 @@ impl Connection {
     /// The client begins (RFC 9000 section 7).
     pub(super) fn begin_handshake(&mut self) {
         let Sizes { client_hello, .. } = self.parameters.handshake;
+        if self.is_live {
+            return;
+        }
         self.handshake.crypto[0].send.written += client_hello.0;
     }
 
@@ -156,6 +176,9 @@ impl Connection {
         // After the handshake there are session tickets, from the server, which say nothing here.
         let Some(place) = Handshake::place(id) else { return Ok(()) };
         self.handshake.crypto[place].on_data(position, length.into())?;
+        if self.is_live {
+            return Ok(());
+        }
         let [initial, later] = [0, 1].map(|place: usize| self.handshake.crypto[place].read);
         let Sizes { client_hello, server_hello, certificate, server_rest, client_finished } =
             self.parameters.handshake;
@@ -186,7 +209,7 @@ impl Connection {
     }
 
     /// The peer's parameters hold from now on (RFC 9000 sections 7.3 and 7.4).
-    fn take_parameters(&mut self) -> Result<(), Violation> {
+    pub(super) fn take_parameters(&mut self) -> Result<(), Violation> {
         const WRONG: Violation = violation(
             code::TRANSPORT_PARAMETER_ERROR,
             "an ID in the transport parameters is not that of packets",
@@ -195,17 +218,22 @@ impl Connection {
         if peer.initial_source != Some(self.peer_source) {
             return Err(WRONG);
         }
-        if self.side == Side::A && peer.original_destination != Some(self.handshake.original) {
-            return Err(WRONG);
+        if self.side == Side::A {
+            let Handshake { original, retry, .. } = self.handshake;
+            if peer.original_destination != Some(original) || peer.retry_source != retry {
+                return Err(WRONG);
+            }
+            self.paths[0].peer_ids.set_first_token(peer.stateless_reset_token);
         }
         self.streams.set_limits(&peer);
         self.flow.limit = peer.initial_max_data;
+        self.datagram_bytes = u64::from(self.datagram_bytes).min(peer.max_udp_payload_size) as u32;
         self.peer = peer;
         Ok(())
     }
 
     /// Both ends have said everything (RFC 9001 section 4.1.1).
-    fn complete(&mut self, now: Time) {
+    pub(super) fn complete(&mut self, now: Time) {
         self.handshake.is_complete = true;
         self.handshake.took = Some(now.saturating_since(self.handshake.began));
         self.state = State::Open;
@@ -243,6 +271,6 @@ impl Connection {
         space.loss_time = None;
         space.probes = 0;
         space.arrived.on_acknowledged();
-        self.pto_count = 0;
+        self.paths[0].rtt.end_back_off();
     }
 }

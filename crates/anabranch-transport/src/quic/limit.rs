@@ -2,7 +2,7 @@
 
 use super::application::MAIN;
 use super::connection::{Connection, State};
-use crate::endpoint::{HeadOfLine, LimitedBy, Transmission};
+use crate::observed::{HeadOfLine, LimitedBy, Transmission};
 use crate::time::Time;
 
 impl Connection {
@@ -12,7 +12,7 @@ impl Connection {
         Some(match self.state {
             State::Closed | State::Closing(_) | State::Draining { .. } => return None,
             State::Opening => LimitedBy::Handshake,
-            State::Open if self.pto_count > 0 => LimitedBy::Timeout,
+            State::Open if path.rtt.back_offs() > 0 => LimitedBy::Timeout,
             State::Open if path.congestion.is_recovering() => LimitedBy::Recovery,
             State::Open if self.has_data_to_send() => {
                 let waits = !path.congestion.has_room() || path.congestion.held_until(now).is_some();

@@ -2,16 +2,13 @@
 
 use super::connection::{Connection, State};
 use super::handshake::Handshake;
-use super::parameters::LEAST_DATAGRAM;
-use super::rtt::GRANULARITY;
+use super::parameters::{GRANULARITY, LEAST_DATAGRAM};
 use super::sent_packets::Sent;
 use super::space::{Space, SpaceId};
 use crate::cc::CongestionKind;
 use crate::flow::Side;
+use crate::recovery::rtt::MOST_DOUBLINGS;
 use crate::time::{Duration, Time};
-
-/// Probe timeouts in a row double up to this often, so that times stay numbers.
-const MOST_DOUBLINGS: u32 = 20;
 
 impl Connection {
     pub(super) fn space(&self, id: SpaceId) -> &Space {
@@ -32,16 +29,12 @@ impl Connection {
 
     /// The probe timeout of a path's data, without doublings (section 6.2.1).
     pub(super) fn probe_timeout(&self, path: usize) -> Duration {
-        self.paths[path].rtt.probe_timeout() + self.peer_ack_delay()
+        self.paths[path].rtt.base_rto() + self.peer_ack_delay()
     }
 
     /// The longest delay of the peer's acknowledgements.
     pub(super) fn peer_ack_delay(&self) -> Duration {
         Duration::from_millis(self.peer.max_ack_delay)
-    }
-
-    fn doubled(&self, time: Duration) -> Duration {
-        Duration::from_nanos(time.as_nanos().saturating_mul(1 << self.pto_count.min(MOST_DOUBLINGS)))
     }
 
     /// Whether the server has certainly validated the client's address (appendix A.8). If it has not, its
@@ -65,7 +58,7 @@ impl Connection {
             } else {
                 SpaceId::Initial
             };
-            return (now + self.doubled(rtt.probe_timeout()), id);
+            return (now + rtt.rto(), id);
         }
         let mut first = (Time::NEVER, SpaceId::Initial);
         for id in self.space_ids() {
@@ -73,7 +66,8 @@ impl Connection {
             if space.sent.eliciting == 0 {
                 continue;
             }
-            let mut timeout = self.paths[id.path()].rtt.probe_timeout();
+            let rtt = &self.paths[id.path()].rtt;
+            let mut timeout = rtt.base_rto();
             if matches!(id, SpaceId::Data(_)) {
                 // Section 6.2.1: not before the handshake is confirmed.
                 if !self.handshake.is_confirmed {
@@ -81,7 +75,7 @@ impl Connection {
                 }
                 timeout += self.peer_ack_delay();
             }
-            let at = space.last_eliciting_at + self.doubled(timeout);
+            let at = space.last_eliciting_at + rtt.backed_off(timeout);
             if at < first.0 {
                 first = (at, id);
             }
@@ -138,7 +132,7 @@ impl Connection {
         }
         self.stats.timeouts += 1;
         let (_, id) = self.probe_time(now);
-        self.pto_count += 1;
+        self.paths[id.path()].rtt.back_off();
         if self.has_eliciting_in_flight() {
             self.probe(id);
             // Section 6.2.4: in the other spaces of the handshake as well, if they have something. What the
@@ -178,9 +172,16 @@ impl Connection {
         }
     }
 
+    /// How much later than a packet that is acknowledged a lost one was sent (section 6.1.2).
+    fn loss_delay(&self, path: usize) -> Duration {
+        let rtt = &self.paths[path].rtt;
+        let longest = rtt.latest().max(rtt.srtt().unwrap_or(self.parameters.initial_rtt));
+        longest.scaled(self.parameters.time_threshold).max(GRANULARITY)
+    }
+
     /// Takes out the packets that are lost (section 6.1, appendix A.10: `DetectAndRemoveLostPackets`).
     pub(super) fn find_lost(&mut self, now: Time, id: SpaceId, lost: &mut Vec<Sent>) {
-        let delay = self.paths[id.path()].rtt.loss_delay(self.parameters.time_threshold);
+        let delay = self.loss_delay(id.path());
         let threshold = self.parameters.packet_threshold;
         let space = self.space_mut(id);
         space.loss_time = None;
@@ -237,7 +238,7 @@ impl Connection {
     /// elicit acknowledgements, with nothing in between that arrived, are far enough apart.
     fn is_persistent(&self, id: SpaceId, lost: &[Sent]) -> bool {
         let path = &self.paths[id.path()];
-        let Some(first_sample) = path.rtt.first_sample else { return false };
+        let Some(first_sample) = path.rtt.first_sample() else { return false };
         // Section 7.6.1: with the peer's delay in every space.
         let period = self.probe_timeout(id.path()) * u64::from(self.parameters.persistent_congestion);
         let mut began: Option<(Time, u64)> = None;

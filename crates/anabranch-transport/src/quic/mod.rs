@@ -15,8 +15,8 @@
 //! Both applications write on the client's first bidirectional stream, as on a connection of TCP, or send
 //! messages in DATAGRAM frames. A close is in order when both directions of that stream are through.
 //!
-//! Known deviations: no Retry, version negotiation, stateless reset, 0-RTT, key update, migration, preferred
-//! address or path MTU discovery; no session tickets or tokens; the spin bit is 0; the congestion window
+//! Known deviations: no 0-RTT, key update, migration, preferred address or path MTU discovery; no session
+//! tickets or tokens for later connections; the spin bit is 0; the congestion window
 //! falls at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
 
 mod acknowledgement;
@@ -26,6 +26,7 @@ pub mod config;
 mod congestion;
 mod connection;
 mod connection_ids;
+mod door;
 #[cfg(test)]
 mod drills;
 mod ecn;
@@ -34,6 +35,8 @@ mod flow_control;
 mod frames;
 mod handshake;
 mod limit;
+mod listener;
+mod live;
 mod loss;
 mod messages;
 pub mod parameters;
@@ -43,7 +46,7 @@ mod properties;
 mod ranges;
 mod receive;
 mod receive_stream;
-mod rtt;
+mod retry;
 mod send;
 mod send_stream;
 mod sent_packets;
@@ -52,14 +55,31 @@ mod stats;
 mod streams;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "quic")]
+pub mod tls;
 
 pub use config::{Config, Profile};
 pub use connection::Connection;
 pub use errors::code;
+pub use listener::Listener;
 pub use parameters::Parameters;
 pub use stats::Stats;
 
+use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::report::Parts;
 
 /// The scalars of an endpoint.
 pub const SCALARS: Parts = &[("", &Stats::ALL)];
+
+/// What it can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    title: "QUIC",
+    flow_control: true,
+    messages: Messages::With("datagrams"),
+    several_paths: false,
+    changing_addresses: false,
+    pauses_reading: true,
+    choice_of_control: true,
+    numbering: Numbering::Packets,
+    numbers_by_path: true,
+};

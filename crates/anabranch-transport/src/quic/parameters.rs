@@ -4,7 +4,9 @@ use super::config::{Config, Handshake, Profile};
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
+use crate::recovery::rtt::{Limits, MOST_DOUBLINGS, Rtt, Rule};
 use crate::time::Duration;
+use crate::timer::Clock;
 use crate::units::{Bytes, check_range};
 use crate::wire::quic::MAX_CONNECTION_ID_BYTES;
 use crate::wire::udp::HEADER_BYTES;
@@ -12,6 +14,8 @@ use crate::wire::udp::HEADER_BYTES;
 /// The least datagram that a path must carry (RFC 9000 section 14).
 pub(super) const LEAST_DATAGRAM: u32 = 1_200;
 const MOST_BYTES: u64 = 1 << 30;
+/// The granularity of timers (RFC 9002 section 6.1.2: kGranularity).
+pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 section 7.2.
 const INITIAL_WINDOW_BYTES: u32 = 14_720;
 
@@ -40,6 +44,7 @@ pub struct Parameters {
     pub(super) idle_timeout: Duration,
     pub(super) keep_alive: Option<Duration>,
     pub(super) connection_id_bytes: usize,
+    pub(super) retry: bool,
     pub(super) handshake: Handshake,
     source_port: u16,
     destination_port: u16,
@@ -83,6 +88,7 @@ impl Config {
             idle_timeout: self.idle_timeout.unwrap_or(Duration::from_secs(30)),
             keep_alive: self.keep_alive,
             connection_id_bytes: self.connection_id_bytes.unwrap_or(8).into(),
+            retry: self.retry.unwrap_or(false),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(443),
@@ -168,6 +174,22 @@ impl Config {
 }
 
 impl Parameters {
+    /// The estimator of a path's round-trip times and of its probe timeout, without a sample: half of the
+    /// initial round-trip time is the variation then (RFC 9002 section 6.2.2).
+    pub(super) fn rtt(&self) -> Rtt {
+        let variation = Duration::from_nanos(self.initial_rtt.as_nanos() / 2);
+        let unlimited = Duration::from_nanos(u64::MAX);
+        let limits = Limits {
+            initial: self.initial_rtt + (variation * 4).max(GRANULARITY),
+            min: Duration::ZERO,
+            max: unlimited,
+            most_backed_off: 1 << MOST_DOUBLINGS,
+            clock: Clock::new(GRANULARITY),
+            min_rtt_window: unlimited,
+        };
+        Rtt::new(Rule::Rfc9002, limits)
+    }
+
     /// Checks that an endpoint with a path per MTU (bytes, IP header included) can have these settings.
     ///
     /// # Errors

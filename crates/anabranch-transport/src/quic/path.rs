@@ -4,9 +4,9 @@
 use super::congestion::Congestion;
 use super::connection_ids::{OwnIds, PeerIds};
 use super::ecn::EcnValidation;
-use super::rtt::Rtt;
 use super::space::Space;
 use crate::flow::PathId;
+use crate::recovery::rtt::Rtt;
 
 /// What a path ID owns. There is one, number 0, without multipath.
 #[derive(Debug)]

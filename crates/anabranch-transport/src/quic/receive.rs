@@ -1,13 +1,14 @@
 //! Datagrams that arrive: packets, and what their frames bring about (RFC 9000 sections 12, 13 and 19).
 
 use super::connection::{Connection, State};
+use super::door::{Door, Verdict};
 use super::errors::{Violation, code, violation};
 use super::handshake::MOST_WAITING;
 use super::space::{SpaceId, may_come};
 use crate::endpoint::{Event, Output, Received, StreamId};
 use crate::flow::{Ecn, Payload, Side};
 use crate::time::Time;
-use crate::wire::quic::{ConnectionId, Datagram, Frame, Level, Packet, Stream};
+use crate::wire::quic::{ConnectionId, Content, Datagram, Frame, Level, Packet, Stream};
 
 impl Connection {
     /// Takes a datagram, of `bytes` bytes of UDP payload.
@@ -16,11 +17,31 @@ impl Connection {
             return;
         }
         self.stats.datagrams_received += 1;
-        if datagram.packets.first().is_some_and(|first| self.opens_anew(first, bytes)) {
-            self.accept(now, &datagram.packets[0]);
+        let packets = match &mut datagram.content {
+            Content::OtherVersion { ids, .. } => return self.name_versions(ids, bytes),
+            Content::Packets(packets) => packets,
+            Content::Reset { token, .. } => return self.on_stateless_reset(now, token),
+            Content::Retry { ids, original, token } => return self.on_retry(now, *ids, *original, token),
+            Content::VersionNegotiation { ids, versions } => {
+                return self.on_version_negotiation(ids, versions);
+            }
+        };
+        let Some(first) = packets.first() else { return };
+        if self.opens_anew(first, bytes) {
+            let [own, peer] = self.ports.map(u16::to_be_bytes);
+            let from = [&[self.paths[0].route.network.0][..], &peer, &own].concat();
+            match self.door.admit(now, &from, first, &mut self.numbers) {
+                Verdict::Accept(admission) => self.accept(now, first, admission),
+                Verdict::Answer(content) => {
+                    self.stats.retries += u64::from(matches!(content, Content::Retry { .. }));
+                    return self.answer(content);
+                }
+                Verdict::Nothing => return,
+            }
         }
         match self.state {
-            State::Closed | State::Draining { .. } => return,
+            State::Closed => return self.reset_stranger(first, bytes),
+            State::Draining { .. } => return,
             State::Closing { .. } => return self.answer_closing(now),
             State::Opening | State::Open => {}
         }
@@ -28,7 +49,7 @@ impl Connection {
         if ecn == Ecn::Ce {
             self.stats.ce_received += 1;
         }
-        for packet in datagram.packets.drain(..) {
+        for packet in packets.drain(..) {
             self.on_packet(now, packet, ecn);
         }
         // What waited for keys that have come since.
@@ -40,16 +61,13 @@ impl Connection {
         }
     }
 
-    /// Whether a packet opens another connection than there is, or was (RFC 9000 sections 7 and 14.1).
+    /// Whether a packet asks for another connection than there is, or was.
     fn opens_anew(&self, packet: &Packet, bytes: u32) -> bool {
         let id = packet.destination;
         self.side == Side::B
-            && packet.level == Level::Initial
-            && bytes >= super::parameters::LEAST_DATAGRAM
-            && id.len() >= 8
+            && Door::is_first(packet, bytes)
             && !self.paths[0].own_ids.owns(id)
             && !self.opened_by.contains(&id)
-            && packet.frames.iter().any(|frame| matches!(frame, Frame::Crypto { .. }))
     }
 
     fn on_packet(&mut self, now: Time, packet: Packet, ecn: Ecn) {
@@ -57,7 +75,7 @@ impl Connection {
             return;
         }
         let is_ours = self.paths[0].own_ids.owns(packet.destination)
-            || (packet.level == Level::Initial && packet.destination == self.handshake.original);
+            || (packet.level == Level::Initial && packet.destination == self.handshake.first());
         if !is_ours {
             return;
         }
@@ -167,9 +185,9 @@ impl Connection {
                 }
                 self.confirm(now);
             }
-            Frame::NewConnectionId { sequence, retire_prior_to, id: new, .. } => {
+            Frame::NewConnectionId { sequence, retire_prior_to, id: new, reset_token } => {
                 let ids = &mut self.paths[id.path()].peer_ids;
-                ids.add(*sequence, *retire_prior_to, *new, super::connection_ids::MOST)?;
+                ids.add(*sequence, *retire_prior_to, *new, *reset_token, super::connection_ids::MOST)?;
             }
             Frame::RetireConnectionId { sequence } => {
                 let ids = &mut self.paths[id.path()].own_ids;
@@ -192,6 +210,9 @@ impl Connection {
                 {
                     // Section 3.5: it is answered with RESET_STREAM.
                     send.give_up(*code);
+                    if self.is_live {
+                        self.outputs.push_back(Output::Event(Event::StreamReset(StreamId(*stream))));
+                    }
                     self.want_of_stream(*stream, |wants| wants.reset = true);
                 }
             }

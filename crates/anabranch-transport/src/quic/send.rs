@@ -11,7 +11,7 @@ use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
 use crate::flow::{Ecn, Side};
 use crate::time::Time;
-use crate::wire::quic::{Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
+use crate::wire::quic::{self, Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
 
 /// A datagram in the making.
 struct Making {
@@ -171,7 +171,7 @@ impl Connection {
             level: id.level(),
             destination: path.peer_ids.current(),
             source: path.own_ids.first(),
-            token: Box::default(),
+            token: if id == SpaceId::Initial { self.handshake.token.clone() } else { Box::default() },
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
             frames: SmallVec::new(),
@@ -209,7 +209,8 @@ impl Connection {
             self.on_eliciting_sent(now);
         }
         let [source_port, destination_port] = self.ports;
-        let datagram = Datagram { source_port, destination_port, packets: making.packets };
+        let content = quic::Content::Packets(making.packets);
+        let datagram = Datagram { source_port, destination_port, content };
         self.put_out(datagram, bytes, mark);
         if is_first_of_client {
             // RFC 9001 section 4.9.1.

@@ -55,6 +55,12 @@ counters! {
         messages_lost: One;
         /// `DATA_BLOCKED` and `STREAM_DATA_BLOCKED` frames sent: flow control held data back.
         blocked_sent: One;
+        /// Retry packets that a server sent, and that a client took (RFC 9000 section 8.1.2).
+        retries: One;
+        /// Stateless resets sent (RFC 9000 section 10.3).
+        resets_sent: One;
+        /// Connections that a stateless reset ended.
+        resets_received: One;
         /// Times that the limit of three times what came held a server back (RFC 9000 section 8).
         amplification_limited: One;
     }

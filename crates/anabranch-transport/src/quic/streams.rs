@@ -136,6 +136,12 @@ impl Streams {
         Some(id)
     }
 
+    /// Whether the peer permits another stream of this end.
+    pub(super) const fn can_open(&self, bidirectional: bool) -> bool {
+        let kind = if bidirectional { BIDIRECTIONAL } else { UNIDIRECTIONAL };
+        self.opened[kind] < self.limits[kind]
+    }
+
     /// The stream that a frame of the peer is about; [`None`] if it is over. `sends` is whether the frame is
     /// about what this end sends (sections 19.4 to 19.13).
     pub(super) fn of_frame(&mut self, id: u64, sends: bool) -> Result<Option<&mut Stream>, Violation> {

@@ -1,17 +1,16 @@
 //! A deterministic network between two endpoints, for tests, and one endpoint against a script.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
 use super::{Config, Parameters};
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, StreamId};
+use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output};
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::Streams;
+use crate::testing::{Tested, drain};
 pub(super) use crate::testing::{Wire, ms};
-use crate::time::{Duration, Time};
-use crate::wire::quic::{self, Ack, ConnectionId, Datagram, Frame, Level, Stream};
+use crate::time::Time;
+use crate::wire::quic::{self, Ack, ConnectionId, Content, Datagram, Frame, Level, Stream};
 use crate::wire::{Body, Packet};
 
 /// IP and UDP headers in bytes.
@@ -19,7 +18,7 @@ const HEADERS: u32 = 28;
 
 /// A datagram that was sent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Logged {
+pub(crate) struct Logged {
     pub(super) at: Time,
     pub(super) from: Side,
     pub(super) datagram: Datagram,
@@ -34,11 +33,11 @@ impl Logged {
     }
 
     pub(super) fn levels(&self) -> Vec<Level> {
-        self.datagram.packets.iter().map(|packet| packet.level).collect()
+        self.datagram.packets().iter().map(|packet| packet.level).collect()
     }
 
     pub(super) fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.datagram.packets.iter().flat_map(|packet| &packet.frames)
+        self.datagram.packets().iter().flat_map(|packet| &packet.frames)
     }
 
     /// The data of streams in it: stream, position and length.
@@ -53,24 +52,10 @@ impl Logged {
 }
 
 /// A filter that decides which datagrams to drop.
-pub(super) type Filter = Box<dyn FnMut(Time, Side, &Datagram) -> bool>;
+pub(crate) type Filter = Box<dyn FnMut(Time, Side, &Datagram) -> bool>;
 
-/// Two endpoints and the wires between them.
-pub(super) struct Pair {
-    pub(super) now: Time,
-    pub(super) ends: [Connection; 2],
-    /// The two directions; 0 is from A.
-    pub(super) wires: [Wire; 2],
-    pub(super) log: Vec<Logged>,
-    pub(super) events: [Vec<(Time, Event)>; 2],
-    pub(super) drop_if: Filter,
-    timeouts: [Time; 2],
-    in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
-    sequence: u64,
-    rng: Rng,
-    /// What each end still has to write, and where in its stream that begins.
-    pub(super) to_write: [Payload; 2],
-}
+/// Two endpoints and the wires between them, the one from A first.
+pub(super) type Pair = crate::testing::Pair<Connection>;
 
 fn resolved(config: &Config) -> Parameters {
     config.resolve().expect("the configuration is possible")
@@ -81,25 +66,12 @@ fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
     Connection::new(&resolved(config), side, &[1_500], IpVersion::Ipv4, streams, &name)
 }
 
-/// Takes the outputs of an end up to its timeout, which lies ahead.
-fn drain(end: &mut Connection, now: Time, mut each: impl FnMut(Output)) -> Time {
-    loop {
-        match end.poll_output(now) {
-            Output::Timeout(at) => {
-                assert!(at > now || at.is_never(), "no progress at {now}");
-                return at;
-            }
-            output => each(output),
-        }
-    }
-}
-
 fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
     let Body::Quic(datagram) = &packet.body else { panic!("QUIC sends QUIC") };
     let bytes = datagram.payload_bytes();
     assert_eq!(packet.size, HEADERS + bytes, "{datagram:?}");
-    assert!(packet.size <= 1_500 && !datagram.packets.is_empty(), "{datagram:?}");
-    for packet in &datagram.packets {
+    assert!(packet.size <= 1_500 && bytes > 0, "{datagram:?}");
+    for packet in datagram.packets() {
         // RFC 9001 section 5.4.2.
         assert!(packet.content() + usize::from(packet.number_bytes) >= 4, "{packet:?}");
         let open = |frame: &Frame| match frame {
@@ -123,19 +95,8 @@ impl Pair {
 
     pub(super) fn seeded(configs: [&Config; 2], seed: u64) -> Self {
         let streams = Streams { seed, replication: 0 };
-        Self {
-            now: Time::ZERO,
-            ends: [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)],
-            wires: [Wire::default(); 2],
-            log: Vec::new(),
-            events: [Vec::new(), Vec::new()],
-            drop_if: Box::new(|_, _, _| false),
-            timeouts: [Time::NEVER; 2],
-            in_flight: BTreeMap::new(),
-            sequence: 0,
-            rng: streams.stream("network"),
-            to_write: [Payload::default(); 2],
-        }
+        let ends = [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)];
+        Self::between(ends, [Wire::default(); 2], streams)
     }
 
     /// A pair with an open connection, whose handshake is confirmed, at 200 ms; the log begins after that.
@@ -145,150 +106,39 @@ impl Pair {
         pair.run_for(ms(200));
         assert!(pair.heard(Side::A, &Event::Connected) && pair.heard(Side::B, &Event::Connected));
         assert!(pair.ends.iter().all(|end| end.handshake.is_confirmed));
-        pair.log.clear();
-        pair.events = [Vec::new(), Vec::new()];
+        pair.forget();
         pair
-    }
-
-    pub(super) fn command(&mut self, side: Side, command: Command) {
-        self.input(side, Input::Command(command));
-    }
-
-    /// Makes an end write this many more bytes, now and whenever there is room.
-    pub(super) fn write(&mut self, side: Side, length: u32) {
-        let left = &mut self.to_write[side.index()];
-        let had_nothing = left.length == 0;
-        left.length += length;
-        if had_nothing {
-            self.write_left(side);
-        }
-    }
-
-    fn write_left(&mut self, side: Side) {
-        let left = &mut self.to_write[side.index()];
-        let payload = Payload { offset: left.offset, length: std::mem::take(&mut left.length) };
-        left.offset += u64::from(payload.length);
-        self.command(side, send(payload));
-    }
-
-    /// Lets an end do something of which the next input takes care.
-    pub(super) fn act<T>(&mut self, side: Side, act: impl FnOnce(&mut Connection) -> T) -> T {
-        let result = act(&mut self.ends[side.index()]);
-        self.input(side, Input::Timeout);
-        result
-    }
-
-    /// Gives an end one input and drains it.
-    pub(super) fn input(&mut self, side: Side, input: Input) {
-        let now = self.now;
-        let end = &mut self.ends[side.index()];
-        end.handle_input(now, input);
-        let mut outputs = Vec::new();
-        self.timeouts[side.index()] = drain(end, now, |output| outputs.push(output));
-        end.check_accounts();
-        let mut is_writable = false;
-        for output in outputs {
-            match output {
-                Output::Event(event) => {
-                    match event {
-                        Event::Refused(rest) => {
-                            let left = &mut self.to_write[side.index()];
-                            left.offset = rest.offset;
-                            left.length += rest.length;
-                        }
-                        Event::Writable => is_writable = true,
-                        _ => {}
-                    }
-                    self.events[side.index()].push((now, event));
-                }
-                Output::Transmit(packet) => self.carry(side, *packet),
-                Output::Timeout(_) => {}
-            }
-        }
-        if is_writable && self.to_write[side.index()].length > 0 {
-            self.write_left(side);
-        }
-    }
-
-    fn carry(&mut self, from: Side, mut packet: Packet) {
-        let entry = logged(self.now, from, &packet);
-        let wire = self.wires[from.index()];
-        let drops = (self.drop_if)(self.now, from, &entry.datagram) || self.rng.bernoulli(wire.loss);
-        self.log.push(entry);
-        if drops {
-            return;
-        }
-        if packet.ecn != Ecn::NotEct && self.rng.bernoulli(wire.marks) {
-            packet.ecn = Ecn::Ce;
-        }
-        let copies = 1 + u64::from(self.rng.bernoulli(wire.duplication));
-        for _ in 0..copies {
-            let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
-            self.sequence += 1;
-            let key = (self.now + wire.delay + jitter, self.sequence);
-            self.in_flight.insert(key, (from.peer(), packet.clone()));
-        }
-    }
-
-    /// Runs until this time, or until `done` says so.
-    pub(super) fn run_until(&mut self, until: Time, mut done: impl FnMut(&Self) -> bool) {
-        let mut steps = 0;
-        while !done(self) {
-            steps += 1;
-            assert!(steps < 3_000_000, "the ends talk for ever");
-            let packet = self.in_flight.keys().next().map_or(Time::NEVER, |key| key.0);
-            let side = if self.timeouts[0] <= self.timeouts[1] { Side::A } else { Side::B };
-            let timeout = self.timeouts[side.index()];
-            let next = packet.min(timeout);
-            if next > until || next.is_never() {
-                break;
-            }
-            self.now = next.max(self.now);
-            if packet <= timeout {
-                let Some((_, (to, packet))) = self.in_flight.pop_first() else { return };
-                self.input(to, Input::Packet(Box::new(packet)));
-            } else {
-                self.input(side, Input::Timeout);
-            }
-        }
-        if !until.is_never() && !done(self) {
-            self.now = until.max(self.now);
-        }
-    }
-
-    pub(super) fn run_for(&mut self, time: Duration) {
-        self.run_until(self.now + time, |_| false);
-    }
-
-    pub(super) fn heard(&self, side: Side, wanted: &Event) -> bool {
-        self.events[side.index()].iter().any(|(_, event)| event == wanted)
-    }
-
-    /// Bytes that an end has received on the main stream, each once and in order.
-    pub(super) fn received_bytes(&self, side: Side) -> u64 {
-        let mut next = 0;
-        for (_, event) in &self.events[side.index()] {
-            if let Event::Received(received) = event
-                && received.stream == StreamId(0)
-                && !received.unordered
-            {
-                assert_eq!(received.payload.offset, next, "bytes come once and in order");
-                next += u64::from(received.payload.length);
-            }
-        }
-        next
-    }
-
-    pub(super) fn closed(&self, side: Side) -> Option<CloseReason> {
-        self.events[side.index()].iter().find_map(|&(_, event)| match event {
-            Event::Closed(reason) => Some(reason),
-            _ => None,
-        })
     }
 
     /// Datagrams from this end.
     pub(super) fn from(&self, side: Side) -> Vec<&Logged> {
         self.log.iter().filter(|logged| logged.from == side).collect()
+    }
+}
+
+impl Tested for Connection {
+    type Wires = [Wire; 2];
+    type Logged = Logged;
+    type Filter = Filter;
+
+    fn wire(wires: &[Wire; 2], _path: PathId, from: Side) -> Wire {
+        wires[from.index()]
+    }
+
+    fn keep_all() -> Filter {
+        Box::new(|_, _, _| false)
+    }
+
+    fn drops(filter: &mut Filter, logged: &Logged, _packet: &Packet) -> bool {
+        filter(logged.at, logged.from, &logged.datagram)
+    }
+
+    fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
+        logged(at, from, packet)
+    }
+
+    fn check(&self) {
+        self.check_accounts();
     }
 }
 
@@ -385,6 +235,7 @@ impl Drill {
             Output::Transmit(packet) => sent.push(logged(now, Side::A, &packet)),
             Output::Timeout(_) => {}
         });
+        assert!(self.timeout > now, "no progress at {now}");
         self.end.check_accounts();
     }
 
@@ -406,8 +257,12 @@ impl Drill {
 
     pub(super) fn deliver(&mut self, packet: quic::Packet, ecn: Ecn) {
         let [own, peer] = self.end.ports;
-        let packets = SmallVec::from_iter([packet]);
-        let datagram = Datagram { source_port: peer, destination_port: own, packets };
+        let content = Content::Packets(SmallVec::from_iter([packet]));
+        self.bring(Datagram { source_port: peer, destination_port: own, content }, ecn);
+    }
+
+    /// Lets a datagram arrive.
+    pub(super) fn bring(&mut self, datagram: Datagram, ecn: Ecn) {
         let size = HEADERS + datagram.payload_bytes();
         let packet = Packet { path: PathId(0), ecn, size, body: Body::Quic(Box::new(datagram)) };
         self.input(Input::Packet(Box::new(packet)));
@@ -479,7 +334,7 @@ impl Drill {
     /// The numbers of the 1-RTT packets sent since the last call.
     pub(super) fn sent_numbers(&mut self) -> Vec<u64> {
         let sent = self.sent();
-        let packets = sent.iter().flat_map(|logged| &logged.datagram.packets);
+        let packets = sent.iter().flat_map(|logged| logged.datagram.packets());
         packets.filter(|packet| packet.level == Level::OneRtt).map(|packet| packet.number).collect()
     }
 

@@ -12,19 +12,19 @@
 //! ```
 //! use anabranch_transport::recovery::prr::{Progress, Prr, WindowReduction};
 //! use anabranch_transport::recovery::rack::Rack;
-//! use anabranch_transport::recovery::rtt::{Limits, RtoEstimator, Rtt};
+//! use anabranch_transport::recovery::rtt::{Limits, Rtt, Rule, Sample};
 //! use anabranch_transport::time::{Duration, Time};
 //!
 //! let ms = Duration::from_millis;
-//! let limits = Limits { initial: ms(1_000), min: ms(200), max: ms(60_000), granularity: ms(1) };
-//! let (mut rtt, mut rack) = (Rtt::new(RtoEstimator::Rfc6298, limits), Rack::default());
+//! let limits = Limits { min: ms(200), ..Limits::default() };
+//! let (mut rtt, mut rack) = (Rtt::new(Rule::Rfc6298, limits), Rack::default());
 //! let sent = |order: u64| Time::from_millis(order);
 //!
 //! let mut lost = None;
 //! for order in [1, 2, 4, 5, 6, 7, 8] {
 //!     let now = sent(order) + ms(40);
 //!     rtt.record_min(now, ms(40));
-//!     rtt.on_sample(ms(40), order, 8);
+//!     rtt.on_sample(&Sample { acknowledged: order, sent: 8, ..Sample::new(now, ms(40)) });
 //!     rack.advance(now, sent(order), order, false, rtt.min_rtt());
 //!     // Packets may overtake each other by a quarter of the smallest round trip, 10 ms.
 //!     let window = rack.window(rtt.min_rtt(), rtt.srtt());
@@ -44,6 +44,7 @@
 
 pub mod linux_rtt;
 pub mod pacing;
+pub mod peak_hopper;
 pub mod prr;
 pub mod rack;
 pub mod rate_sample;

@@ -12,6 +12,7 @@ use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::Event;
 use crate::flow::PathId;
 use crate::path::PathEvent;
+use crate::recovery::rtt::Sample;
 use crate::time::Time;
 use crate::wire::sctp::chunk::{ErrorCause, NrSack, Sack};
 
@@ -320,12 +321,12 @@ impl Association {
             path.t3 = Time::NEVER;
         } else if acked.earliest || path.t3.is_never() {
             // R3, and R4 for data that was reneged on.
-            path.t3 = clock.deadline(now, path.rto.rto);
+            path.t3 = clock.deadline(now, path.rtt.rto());
         }
         if let Some(sent_at) = acked.probe_sent_at {
             self.take_rtt_sample(now, id, sent_at);
             if acked.earliest && outstanding > 0 {
-                let rto = self.routing.paths[index].rto.rto;
+                let rto = self.routing.paths[index].rtt.rto();
                 self.routing.paths[index].t3 = clock.deadline(now, rto);
             }
         }
@@ -338,10 +339,10 @@ impl Association {
     /// answered.
     pub(super) fn take_rtt_sample(&mut self, now: Time, path: PathId, sent_at: Time) {
         let own = &mut self.routing.paths[path.index()];
-        own.rto.on_sample(&self.parameters.rto, sent_at, now);
-        let rtt = now.saturating_since(sent_at);
+        let rtt = now - sent_at;
+        own.rtt.on_sample(&Sample::new(now, rtt));
         own.cc.on_rtt_sample(&RttEvent::new(now, rtt));
-        self.routing.status[path.index()].srtt = own.rto.srtt;
+        self.routing.status[path.index()].srtt = own.rtt.srtt();
         self.on_path_event(now, PathEvent::SrttUpdated { path, rtt });
     }
 }

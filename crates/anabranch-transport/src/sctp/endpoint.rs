@@ -9,11 +9,9 @@ use super::receiver::Receiver;
 use super::state::State;
 use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
-use crate::endpoint::{
-    Endpoint, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit, PathSample, Response,
-    Service, Site, Transmission, Transport,
-};
+use crate::endpoint::{Endpoint, Input, Keeper, Multipath, Output, Response, Service, Site, Transport};
 use crate::flow::{PathId, Payload};
+use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Transmission};
 use crate::path::Selector;
 use crate::report::Report;
 use crate::rng::Draw as _;
@@ -147,8 +145,8 @@ impl Observed for Association {
                 cwnd: control.cwnd,
                 ssthresh: control.ssthresh,
                 outstanding: self.sender.outstanding.on(id),
-                srtt: path.rto.srtt,
-                rto: path.rto.rto,
+                srtt: path.rtt.srtt(),
+                rto: path.rtt.rto(),
                 delivery_rate: None,
                 error_count: status.error_count,
                 state: status.state,

@@ -33,7 +33,7 @@ impl Association {
         }
         let backs_off_last = self.parameters.procedures.backs_off_last;
         if !backs_off_last {
-            self.routing.paths[index].rto.back_off(&self.parameters.rto);
+            self.routing.paths[index].rtt.back_off();
         }
         // Section 8.1.
         if self.parameters.association_max_retrans.is_some_and(|max| self.routing.errors_in_a_row > max) {
@@ -56,7 +56,7 @@ impl Association {
             self.send_heartbeat(now, path);
         }
         if backs_off_last {
-            self.routing.paths[index].rto.back_off(&self.parameters.rto);
+            self.routing.paths[index].rtt.back_off();
         }
         if strike == Strike::Heartbeat {
             self.routing.status[index].heartbeats_lost += 1;

@@ -126,7 +126,7 @@ impl Association {
 
     fn start_t1(&mut self, now: Time) {
         if let Some(opening) = self.state.opening_mut() {
-            let rto = self.routing.paths[opening.path.index()].rto.rto;
+            let rto = self.routing.paths[opening.path.index()].rtt.rto();
             let rto = self.parameters.max_init_timeout.map_or(rto, |most| rto.min(most));
             opening.t1 = self.parameters.rto.clock.deadline(now, rto);
         }
@@ -293,7 +293,7 @@ impl Association {
             return;
         }
         let path = opening.path;
-        self.routing.paths[path.index()].rto.back_off(&self.parameters.rto);
+        self.routing.paths[path.index()].rtt.back_off();
         // Section 6.4.1: a retransmission is sent to another address if there is one.
         let next = self.next_present(path);
         if let Some(opening) = self.state.opening_mut() {

@@ -70,7 +70,7 @@ impl Association {
     #[cold]
     pub(super) fn heartbeat_precedes_t3(&self, path: PathId) -> bool {
         let own = &self.routing.paths[path.index()];
-        let [heartbeat, t3] = [own.heartbeat.length, own.rto.rto];
+        let [heartbeat, t3] = [own.heartbeat.length, own.rtt.rto()];
         if self.parameters.heartbeat.rule != HeartbeatRule::Linux {
             return false;
         }
@@ -89,7 +89,7 @@ impl Association {
 
     /// The time to the next heartbeat.
     fn heartbeat_period(&mut self, path: PathId) -> Duration {
-        let rto = self.routing.paths[path.index()].rto.rto;
+        let rto = self.routing.paths[path.index()].rtt.rto();
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
             let shortest = self.linux_heartbeat_period(path);
             return shortest + self.routing.heartbeat.rng.duration_between(Duration::ZERO, rto);
@@ -116,7 +116,7 @@ impl Association {
 
     /// Linux: the period without its jitter.
     fn linux_heartbeat_period(&self, path: PathId) -> Duration {
-        let half = Duration::from_nanos(self.routing.paths[path.index()].rto.rto.as_nanos() / 2);
+        let half = Duration::from_nanos(self.routing.paths[path.index()].rtt.rto().as_nanos() / 2);
         (self.heartbeat_interval(path) + half).max(LINUX_SHORTEST)
     }
 
@@ -139,7 +139,7 @@ impl Association {
         }
         let path = PathId(longest as u8);
         if self.routing.paths[longest].heartbeat.idle_since <= self.routing.heartbeat.started_at {
-            let rto = self.routing.paths[longest].rto.rto;
+            let rto = self.routing.paths[longest].rtt.rto();
             self.send_heartbeat(now, path);
             self.shrink_idle_window(path, rto);
         }
@@ -150,7 +150,7 @@ impl Association {
     pub(super) fn on_heartbeat_timer(&mut self, now: Time, path: PathId) {
         let own = &self.routing.paths[path.index()];
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
-            let rto = own.rto.rto;
+            let rto = own.rtt.rto();
             let period = self.linux_heartbeat_period(path);
             let elapsed = now.saturating_since(own.last_data);
             if !own.last_data.is_never() && elapsed < period {
@@ -179,7 +179,7 @@ impl Association {
         // would put that off.
         let is_asked = status.state == PathState::PotentiallyFailed && !own.heartbeat.timeout.is_never();
         if (is_idle || !status.confirmed) && !is_asked {
-            let rto = own.rto.rto;
+            let rto = own.rtt.rto();
             self.send_heartbeat(now, path);
             self.shrink_idle_window(path, rto);
         }
@@ -205,7 +205,7 @@ impl Association {
         own.heartbeat.unanswered = true;
         if !linux {
             own.heartbeat.idle_since = now;
-            let rto = own.rto.rto;
+            let rto = own.rtt.rto();
             let timeout = self.deadline(now, rto);
             self.routing.paths[path.index()].heartbeat.timeout = timeout;
         }
@@ -270,7 +270,7 @@ impl Association {
         if own.heartbeat.nonce != info.nonce || info.sent_at > now {
             return;
         }
-        let longest = self.parameters.heartbeat.interval + own.rto.rto;
+        let longest = self.parameters.heartbeat.interval + own.rtt.rto();
         if !self.parameters.procedures.takes_late_heartbeat_acks
             && now.saturating_since(info.sent_at) > longest
         {

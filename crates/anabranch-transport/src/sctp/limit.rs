@@ -4,8 +4,8 @@
 use super::association::Association;
 use super::tsn;
 use crate::cc::CongestionControl as _;
-use crate::endpoint::{LimitedBy, PathLimit, Transmission};
 use crate::flow::PathId;
+use crate::observed::{LimitedBy, PathLimit, Transmission};
 use crate::path::PathState;
 
 impl Association {
@@ -19,7 +19,7 @@ impl Association {
         limits.extend(paths.map(|path| {
             let limit = if opens { LimitedBy::Handshake } else { self.limit_of_path(path) };
             let earliest = || self.sender.outstanding.chunks.front().map(|chunk| chunk.path);
-            PathLimit::new(path, limit, earliest, self.routing.paths[path.index()].rto.srtt)
+            PathLimit::new(path, limit, earliest, self.routing.paths[path.index()].rtt.srtt())
         }));
     }
 

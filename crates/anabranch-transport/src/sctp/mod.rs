@@ -58,7 +58,6 @@ mod receiver;
 mod restart;
 mod retransmission;
 mod routing;
-mod rto;
 mod selection;
 mod send;
 mod send_buffer;
@@ -82,6 +81,7 @@ pub use listener::{Listener, refuse, refuse_restart};
 pub use parameters::Parameters;
 pub use stats::Stats;
 
+use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::report::Parts;
 
 /// The scalars of an endpoint, and of each of its paths; of a path's bytes there are some with load sharing.
@@ -89,3 +89,16 @@ pub const SCALARS: Parts = &[
     ("", &[Stats::SCALARS, stats::TIMES, load_sharing::SCALARS]),
     (".path<n>", &[stats::PATH_SCALARS, load_sharing::PATH_SCALARS]),
 ];
+
+/// What it can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    title: "SCTP",
+    flow_control: true,
+    messages: Messages::Always,
+    several_paths: true,
+    changing_addresses: true,
+    pauses_reading: false,
+    choice_of_control: false,
+    numbering: Numbering::Chunks,
+    numbers_by_path: false,
+};

@@ -21,7 +21,7 @@ impl Association {
             (own.rto.initial, own.rto.min, own.rto.max) =
                 (wanted.rto.initial, wanted.rto.min, wanted.rto.max);
             for path in &mut self.routing.paths {
-                path.rto.set_limits(&self.parameters.rto);
+                path.rtt.set_limits(self.parameters.rto);
             }
         }
         let heartbeats = (wanted.heartbeat.enabled, wanted.heartbeat.interval);

@@ -1,14 +1,17 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
 use super::config::{
-    Buffer, Config, HeartbeatPeriod, HeartbeatRule, MissingReportsPer, Profile, RttSampling, SackPath,
+    Buffer, Config, HeartbeatPeriod, HeartbeatRule, MissingReportsPer, Profile, RtoBackoff, RtoRule,
+    RttSampling, SackPath,
 };
 use super::load_sharing::Config as LoadSharingConfig;
 use super::procedures::Procedures;
-use super::rto::RtoParameters;
 use super::stream_scheduler;
 use crate::cc::sctp::{IdleRule, InitialWindow};
 use crate::path::failover::{self, Dormant, RetransmitOn, TakeOverBy};
+use crate::recovery::linux_rtt::LinuxRtt;
+use crate::recovery::peak_hopper::PeakHopper;
+use crate::recovery::rtt::{Limits, Rule, Weights};
 use crate::time::Duration;
 use crate::timer::Clock;
 use crate::units::{Limit, check_range};
@@ -18,7 +21,8 @@ use crate::{cc, path};
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    pub(super) rto: RtoParameters,
+    pub(super) rto: Limits,
+    pub(super) rto_rule: Rule,
     pub(super) valid_cookie_life: Duration,
     pub(super) association_max_retrans: Option<u32>,
     pub(super) path_max_retrans: u32,
@@ -158,6 +162,7 @@ impl Config {
         let cc = congestion_control(cc, cc_defaults(profile, receive_buffer, self.load_sharing.is_some()))?;
         Ok(Parameters {
             rto: self.rto(),
+            rto_rule: self.rto_rule(),
             valid_cookie_life: self.valid_cookie_life.unwrap_or(Duration::from_secs(60)),
             // The study: Association.Max.Retrans must not end the call.
             association_max_retrans: self
@@ -252,8 +257,8 @@ impl Config {
         })
     }
 
-    fn rto(&self) -> RtoParameters {
-        RtoParameters {
+    fn rto(&self) -> Limits {
+        Limits {
             // RFC 9260 section 16: 1 s; RFC 4960 and RFC 2960: 3 s.
             initial: self.rto_initial.unwrap_or(Duration::from_secs(if self.profile == Profile::Rfc9260 {
                 1
@@ -262,14 +267,27 @@ impl Config {
             })),
             min: self.rto_min.unwrap_or(Duration::from_secs(1)),
             max: self.rto_max.unwrap_or(Duration::from_secs(60)),
-            alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
-            beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
-            rule: self.rto_rule.unwrap_or_default(),
-            backoff: self.rto_backoff.unwrap_or_default(),
+            most_backed_off: match self.rto_backoff.unwrap_or_default() {
+                RtoBackoff::Exponential => u64::MAX,
+                RtoBackoff::None => 1,
+            },
             clock: Clock::new(
                 self.clock_granularity
                     .unwrap_or(Duration::from_millis(u64::from(self.profile == Profile::Linux))),
             ),
+            ..Limits::default()
+        }
+    }
+
+    fn rto_rule(&self) -> Rule {
+        let weights = Weights {
+            alpha: per_65536(self.rto_alpha.unwrap_or(0.125)),
+            beta: per_65536(self.rto_beta.unwrap_or(0.25)),
+        };
+        match self.rto_rule.unwrap_or_default() {
+            RtoRule::LinuxTcp => Rule::Linux(LinuxRtt::new()),
+            RtoRule::PeakHopper => Rule::PeakHopper(weights, PeakHopper::default()),
+            RtoRule::Rfc => Rule::Rfc9260(weights),
         }
     }
 
@@ -473,7 +491,7 @@ mod tests {
         assert_eq!(parameters.rto.initial, Duration::from_secs(1));
         assert_eq!(parameters.rto.min, Duration::from_secs(1));
         assert_eq!(parameters.rto.max, Duration::from_secs(60));
-        assert_eq!((parameters.rto.alpha_per_65536, parameters.rto.beta_per_65536), (8_192, 16_384));
+        assert_eq!(parameters.rto_rule, Rule::Rfc9260(Weights { alpha: 8_192, beta: 16_384 }));
         assert_eq!(parameters.max_burst, Some(4));
         assert_eq!(parameters.valid_cookie_life, Duration::from_secs(60));
         assert_eq!(parameters.association_max_retrans, Some(10));

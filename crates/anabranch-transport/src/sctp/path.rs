@@ -1,11 +1,11 @@
 //! The endpoint's state of a path besides what policies see ([`PathStatus`](crate::path::PathStatus)).
 
 use super::parameters::Parameters;
-use super::rto::RtoEstimator;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Setup};
-use crate::endpoint::Repairs;
 use crate::flow::IpVersion;
+use crate::observed::Repairs;
+use crate::recovery::rtt::Rtt;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::COMMON_HEADER_BYTES;
@@ -15,7 +15,7 @@ use crate::wire::sctp::COMMON_HEADER_BYTES;
 pub(super) struct Path {
     /// Largest IP packet in bytes.
     pub(super) mtu: u32,
-    pub(super) rto: RtoEstimator,
+    pub(super) rtt: Rtt,
     pub(super) cc: Controller,
     /// What the congestion control of this path calls a segment, in bytes.
     pub(super) segment: u32,
@@ -101,7 +101,7 @@ impl Path {
         let setup = Self::control_setup(parameters, mtu, ip, nonce);
         Self {
             mtu,
-            rto: RtoEstimator::new(&parameters.rto),
+            rtt: Rtt::new(parameters.rto_rule, parameters.rto),
             cc: parameters.cc.build(&setup),
             segment: setup.mss,
             t3: Time::NEVER,

@@ -183,7 +183,7 @@ impl Association {
         self.transmit_one(path, chunk);
         // C5: T3-rtx runs, so that a FORWARD TSN that is lost is sent again.
         if self.parameters.send_on_timeout && self.routing.paths[path.index()].t3.is_never() {
-            let rto = self.routing.paths[path.index()].rto.rto;
+            let rto = self.routing.paths[path.index()].rtt.rto();
             self.routing.paths[path.index()].t3 = self.deadline(now, rto);
             self.sender.outstanding.unsettled.insert(path);
         }

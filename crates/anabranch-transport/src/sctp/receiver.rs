@@ -8,8 +8,9 @@ use super::interleaving::Interleaved;
 use super::parameters::Parameters;
 use super::reassembly::{Reassembly, unwrap_tsn};
 use super::received_tsns::ReceivedTsns;
-use crate::endpoint::{Event, HeadOfLine};
+use crate::endpoint::Event;
 use crate::flow::{PathId, Payload};
+use crate::observed::HeadOfLine;
 use crate::wire::sctp::chunk::{Data, IData, Sack, SkippedMessage, SkippedStream};
 
 /// The state of the receiving half.

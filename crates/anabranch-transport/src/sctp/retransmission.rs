@@ -82,7 +82,7 @@ impl Association {
         let own = &self.routing.paths[path.index()];
         let is_probe = self.sender.peer_rwnd == 0 && self.sender.outstanding.bytes() < u64::from(own.mtu);
         (self.parameters.procedures.timeouts_spare_young_data && !is_probe)
-            .then(|| own.rto.srtt.unwrap_or_default() + own.rto.rttvar * 4)
+            .then(|| own.rtt.srtt().unwrap_or_default() + own.rtt.rttvar() * 4)
     }
 
     /// After a timeout that may have spared everything, starts the timer of the path that the first chunk in
@@ -105,7 +105,7 @@ impl Association {
             .find(|chunk| chunk.state == SentState::InFlight)
             .map(|c| c.path)
         {
-            let rto = self.routing.paths[first.index()].rto.rto;
+            let rto = self.routing.paths[first.index()].rtt.rto();
             self.routing.paths[first.index()].t3 = self.deadline(now, rto);
         }
     }

@@ -102,8 +102,8 @@ impl Association {
         // Once data has been sent, `last_data` is no longer [`Time::NEVER`].
         if outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
-            if idle >= path.rto.rto {
-                path.cc.on_idle(&IdleEvent::new(idle, path.rto.rto));
+            if idle >= path.rtt.rto() {
+                path.cc.on_idle(&IdleEvent::new(idle, path.rtt.rto()));
                 // The window shrinks once for every idle period, whether data leaves now or has to wait.
                 path.last_data = now;
             }
@@ -277,7 +277,7 @@ impl Association {
         path.last_data = now;
         path.heartbeat.idle_since = now;
         if path.t3.is_never() {
-            path.t3 = clock.deadline(now, path.rto.rto);
+            path.t3 = clock.deadline(now, path.rtt.rto());
             self.routing.next_of_paths = None;
             self.sender.outstanding.unsettled.insert(id);
         }

@@ -73,7 +73,7 @@ impl Association {
     }
 
     fn start_t2(&mut self, now: Time, path: PathId) {
-        let t2 = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+        let t2 = self.deadline(now, self.routing.paths[path.index()].rtt.rto());
         if let Some(closing) = self.state.closing_mut() {
             (closing.path, closing.t2) = (path, t2);
         }
@@ -155,7 +155,7 @@ impl Association {
             self.give_up(now);
             return;
         }
-        self.routing.paths[path.index()].rto.back_off(&self.parameters.rto);
+        self.routing.paths[path.index()].rtt.back_off();
         // From now on, no heartbeat can find out whether the path is the reason. FreeBSD
         // (`sctp_shutdown_timer`) and Linux (`sctp_cmd_setup_t2`) try another path.
         let path = self.next_present(path);

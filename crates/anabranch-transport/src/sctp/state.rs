@@ -63,18 +63,25 @@ pub(super) struct Tcb {
     pub(super) receiver: Receiver,
 }
 
+/// The states of an association that has a peer, or had one when it ended: a pattern.
+macro_rules! with_peer {
+    ($tcb:ident) => {
+        Self::CookieEchoed(_, _, $tcb)
+            | Self::Established($tcb)
+            | Self::ShutdownPending($tcb)
+            | Self::ShutdownReceived($tcb)
+            | Self::ShutdownSent($tcb, _)
+            | Self::ShutdownAckSent($tcb, _)
+            | Self::Ended(Some($tcb))
+    };
+}
+
 impl State {
     /// What the association has with its peer, or had when it ended.
     #[inline(always)]
     pub(super) const fn tcb(&self) -> Option<&Tcb> {
         match self {
-            Self::CookieEchoed(_, _, tcb)
-            | Self::Established(tcb)
-            | Self::ShutdownPending(tcb)
-            | Self::ShutdownReceived(tcb)
-            | Self::ShutdownSent(tcb, _)
-            | Self::ShutdownAckSent(tcb, _)
-            | Self::Ended(Some(tcb)) => Some(tcb),
+            with_peer!(tcb) => Some(tcb),
             Self::Closed(_) | Self::CookieWait(_) | Self::Ended(None) => None,
         }
     }
@@ -82,13 +89,7 @@ impl State {
     #[inline(always)]
     pub(super) const fn tcb_mut(&mut self) -> Option<&mut Tcb> {
         match self {
-            Self::CookieEchoed(_, _, tcb)
-            | Self::Established(tcb)
-            | Self::ShutdownPending(tcb)
-            | Self::ShutdownReceived(tcb)
-            | Self::ShutdownSent(tcb, _)
-            | Self::ShutdownAckSent(tcb, _)
-            | Self::Ended(Some(tcb)) => Some(tcb),
+            with_peer!(tcb) => Some(tcb),
             Self::Closed(_) | Self::CookieWait(_) | Self::Ended(None) => None,
         }
     }
@@ -202,13 +203,7 @@ impl State {
     /// Goes to a state with the same peer; one without a peer stays as it is.
     pub(super) fn step(&mut self, to: impl FnOnce(Box<Tcb>) -> Self) {
         *self = match std::mem::replace(self, Self::Ended(None)) {
-            Self::CookieEchoed(_, _, tcb)
-            | Self::Established(tcb)
-            | Self::ShutdownPending(tcb)
-            | Self::ShutdownReceived(tcb)
-            | Self::ShutdownSent(tcb, _)
-            | Self::ShutdownAckSent(tcb, _)
-            | Self::Ended(Some(tcb)) => to(tcb),
+            with_peer!(tcb) => to(tcb),
             without_peer => without_peer,
         }
     }

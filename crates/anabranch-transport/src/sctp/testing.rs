@@ -5,38 +5,19 @@ use std::collections::BTreeMap;
 use super::answers::Answers;
 use super::path::Acked;
 use super::{Association, Config, Profile, tsn};
-use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, Part, Received, Reliability, Response,
-    StreamId,
-};
+use crate::endpoint::{Command, Event, Message, Part, Received, Reliability, StreamId};
 use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
-use crate::rng::{Draw, Rng, Streams};
-pub(super) use crate::testing::ms;
-use crate::time::{Duration, Time};
+use crate::rng::Streams;
+use crate::testing::Tested;
+pub(super) use crate::testing::{Wire, ms};
+use crate::time::Time;
 use crate::wire::sctp::chunk::Chunk;
 use crate::wire::{Body, Packet};
 
-/// What happens to packets on one path in one direction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
-    pub(super) delay: Duration,
-    /// Packets take up to this much longer, uniformly distributed, so that they overtake each other.
-    pub(super) jitter: Duration,
-    pub(super) loss: f64,
-    pub(super) duplication: f64,
-    pub(super) is_up: bool,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        Self { delay: ms(20), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, is_up: true }
-    }
-}
-
 /// A packet that was sent.
 #[derive(Clone, Debug)]
-pub(super) struct Logged {
+pub(crate) struct Logged {
     pub(super) at: Time,
     pub(super) from: Side,
     pub(super) path: u8,
@@ -60,28 +41,10 @@ impl Logged {
 }
 
 /// A filter that decides which packets to drop, by what is in them.
-pub(super) type Filter = Box<dyn FnMut(Time, Side, &Packet) -> bool>;
+pub(crate) type Filter = Box<dyn FnMut(Time, Side, &Packet) -> bool>;
 
-/// Two associations and the wires between them.
-pub(super) struct Pair {
-    pub(super) now: Time,
-    pub(super) ends: [Association; 2],
-    /// `wires[path][direction]`, direction 0 is from A.
-    pub(super) wires: Vec<[Wire; 2]>,
-    pub(super) log: Vec<Logged>,
-    pub(super) events: [Vec<(Time, Event)>; 2],
-    /// Says of each packet whether to drop it.
-    pub(super) drop_if: Filter,
-    /// Whether packets take the short way of [`Association::respond`] where they can.
-    pub(super) takes_short_way: bool,
-    /// How many packets have taken it.
-    pub(super) answered: u64,
-    timeouts: [Time; 2],
-    in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
-    sequence: u64,
-    rng: Rng,
-    offset: u64,
-}
+/// Two associations and the wires between them, by path and direction; direction 0 is from A.
+pub(super) type Pair = crate::testing::Pair<Association>;
 
 pub(super) fn config(profile: Profile) -> Config {
     Config { profile, ..Config::default() }
@@ -99,21 +62,7 @@ impl Pair {
             let name = format!("flow/test/sctp/{}", side.name());
             Association::new(&parameters, side, &vec![1500; paths], IpVersion::Ipv4, streams, &name)
         };
-        Self {
-            now: Time::ZERO,
-            ends: [end(Side::A), end(Side::B)],
-            wires: vec![[Wire::default(); 2]; paths],
-            log: Vec::new(),
-            events: [Vec::new(), Vec::new()],
-            drop_if: Box::new(|_, _, _| false),
-            takes_short_way: false,
-            answered: 0,
-            timeouts: [Time::NEVER; 2],
-            in_flight: BTreeMap::new(),
-            sequence: 0,
-            rng: streams.stream("network"),
-            offset: 0,
-        }
+        Self::between([end(Side::A), end(Side::B)], vec![[Wire::default(); 2]; paths], streams)
     }
 
     /// A pair with an open association; the log begins after that.
@@ -127,18 +76,14 @@ impl Pair {
         self.command(Side::A, Command::Connect);
         self.run_for(ms(500));
         assert!(self.heard(Side::A, &Event::Connected) && self.heard(Side::B, &Event::Connected));
-        self.log.clear();
-        self.events = [Vec::new(), Vec::new()];
-    }
-
-    pub(super) fn command(&mut self, side: Side, command: Command) {
-        self.input(side, Input::Command(command));
+        self.forget();
     }
 
     /// Sends one message and returns its payload.
     pub(super) fn send(&mut self, side: Side, length: u32, how: Reliability, unordered: bool) -> Payload {
-        let payload = Payload { offset: self.offset, length };
-        self.offset += u64::from(length);
+        // Messages of both ends follow each other in one numbering.
+        let payload = Payload { offset: self.to_write[0].offset, length };
+        self.to_write[0].offset += u64::from(length);
         let message = Message { unordered, reliability: how, ..Message::new(payload) };
         self.command(side, Command::Send(message));
         payload
@@ -148,104 +93,10 @@ impl Pair {
         (0..count).map(|_| self.send(Side::A, length, Reliability::Reliable, false)).collect()
     }
 
-    /// Gives an end one input and drains it.
-    pub(super) fn input(&mut self, side: Side, input: Input) {
-        let now = self.now;
-        let input = match input {
-            Input::Packet(packet) if self.takes_short_way => {
-                match self.ends[side.index()].respond(now, packet) {
-                    Ok(answer) => return self.take_answer(side, answer),
-                    Err(packet) => Input::Packet(packet),
-                }
-            }
-            input => input,
-        };
-        self.ends[side.index()].handle_input(now, input);
-        loop {
-            match self.ends[side.index()].poll_output(now) {
-                Output::Event(event) => self.events[side.index()].push((now, event)),
-                Output::Timeout(at) => {
-                    self.timeouts[side.index()] = at;
-                    break;
-                }
-                Output::Transmit(packet) => self.transmit(side, &packet),
-            }
-        }
-        self.ends[side.index()].check_accounts();
-    }
-
-    /// Does what an end's answer asks for, after which it wants nothing else.
-    fn take_answer(&mut self, side: Side, Response { event, packet }: Response) {
-        self.answered += 1;
-        self.events[side.index()].extend(event.map(|event| (self.now, event)));
-        self.transmit(side, &packet);
-        let end = &mut self.ends[side.index()];
-        assert_eq!(end.poll_output(self.now), Output::Timeout(self.timeouts[side.index()]));
-        end.check_accounts();
-    }
-
-    fn transmit(&mut self, from: Side, packet: &Packet) {
-        let Body::Sctp(body) = &packet.body else { panic!("SCTP sends SCTP") };
-        assert!(packet.size <= 1500);
-        self.log.push(Logged {
-            at: self.now,
-            from,
-            path: packet.path.0,
-            size: packet.size,
-            chunks: body.chunks().cloned().collect(),
-        });
-        let wire = self.wires[packet.path.index()][from.index()];
-        let copies = 1 + usize::from(self.rng.bernoulli(wire.duplication));
-        for _ in 0..copies {
-            let lost = self.rng.bernoulli(wire.loss) || !wire.is_up;
-            if lost || (self.drop_if)(self.now, from, packet) {
-                continue;
-            }
-            let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
-            self.sequence += 1;
-            let at = self.now + wire.delay + jitter;
-            self.in_flight.insert((at, self.sequence), (from.peer(), packet.clone()));
-        }
-    }
-
-    /// Lets this much time pass.
-    pub(super) fn run_for(&mut self, length: Duration) {
-        let end = self.now + length;
-        loop {
-            let arrival = self.in_flight.keys().next().map_or(Time::NEVER, |&(at, _)| at);
-            let timer = self.timeouts[0].min(self.timeouts[1]);
-            if arrival.min(timer) > end {
-                break;
-            }
-            if timer <= arrival {
-                assert!(timer >= self.now, "a timeout in the past: {timer} at {}", self.now);
-                self.now = timer;
-                let side = if self.timeouts[0] == timer { Side::A } else { Side::B };
-                self.input(side, Input::Timeout);
-                // The contract of `endpoint::Endpoint`.
-                assert!(self.timeouts[side.index()] > self.now, "no progress at {}", self.now);
-            } else {
-                let ((at, _), (to, packet)) = self.in_flight.pop_first().expect("there is one");
-                self.now = at;
-                self.input(to, Input::Packet(Box::new(packet)));
-            }
-        }
-        self.now = end;
-    }
-
-    /// Takes the packet that would arrive next off the wire.
-    pub(super) fn take_packet(&mut self) -> Option<Packet> {
-        self.in_flight.pop_first().map(|(_, (_, packet))| packet)
-    }
-
     pub(super) fn set_up(&mut self, path: usize, is_up: bool) {
         for wire in &mut self.wires[path] {
-            wire.is_up = is_up;
+            wire.is_dead = !is_up;
         }
-    }
-
-    pub(super) fn heard(&self, side: Side, wanted: &Event) -> bool {
-        self.events[side.index()].iter().any(|(_, event)| event == wanted)
     }
 
     pub(super) fn received(&self, side: Side) -> Vec<Payload> {
@@ -309,16 +160,39 @@ impl Pair {
         self.events[side.index()].iter().find(|(_, event)| *event == wanted).map(|&(at, _)| at)
     }
 
-    pub(super) fn closed(&self, side: Side) -> Option<(Time, CloseReason)> {
-        self.events[side.index()].iter().find_map(|&(at, event)| match event {
-            Event::Closed(reason) => Some((at, reason)),
-            _ => None,
-        })
-    }
-
     /// Packets from this end that hold a chunk of this kind.
     pub(super) fn sent(&self, side: Side, kind: &str) -> Vec<&Logged> {
         self.log.iter().filter(|packet| packet.from == side && packet.has(kind)).collect()
+    }
+}
+
+impl Tested for Association {
+    type Wires = Vec<[Wire; 2]>;
+    type Logged = Logged;
+    type Filter = Filter;
+    const WRITES_AGAIN: bool = false;
+
+    fn wire(wires: &Vec<[Wire; 2]>, path: PathId, from: Side) -> Wire {
+        wires[path.index()][from.index()]
+    }
+
+    fn keep_all() -> Filter {
+        Box::new(|_, _, _| false)
+    }
+
+    fn drops(filter: &mut Filter, logged: &Logged, packet: &Packet) -> bool {
+        filter(logged.at, logged.from, packet)
+    }
+
+    fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
+        let Body::Sctp(body) = &packet.body else { panic!("SCTP sends SCTP") };
+        assert!(packet.size <= 1500);
+        let chunks = body.chunks().cloned().collect();
+        Logged { at, from, path: packet.path.0, size: packet.size, chunks }
+    }
+
+    fn check(&self) {
+        self.check_accounts();
     }
 }
 

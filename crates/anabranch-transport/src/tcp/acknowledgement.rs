@@ -8,6 +8,7 @@ use super::scoreboard::{Ranges, Sent};
 use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, Cumulative, RateSample, RttEvent};
 use crate::recovery::prr::Progress;
 use crate::recovery::rate_sample::OpenSample;
+use crate::recovery::rtt::Sample;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
@@ -419,7 +420,7 @@ impl Connection {
     pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration) {
         self.rtt.record_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
-        self.rtt.on_sample(rtt, acknowledged, sent);
+        self.rtt.on_sample(&Sample { acknowledged, sent, ..Sample::new(now, rtt) });
         if let Some(measures) = &mut self.measures {
             measures.on_rtt(rtt);
         }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::procedures;
 use crate::cc;
 pub use crate::recovery::prr::WindowReduction;
-pub use crate::recovery::rtt::RtoEstimator;
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -251,4 +250,17 @@ pub enum EcnMode {
     Off,
     /// One echo per window (RFC 3168).
     Rfc3168,
+}
+
+/// The formula of the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoEstimator {
+    /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
+    Linux,
+    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, no sample in
+    /// the handshake, and a timeout that doubles up to 64 times.
+    MeanDeviation,
+    /// RFC 6298 section 2.
+    Rfc6298,
 }

@@ -22,10 +22,11 @@ use super::timers::RetransmissionTimer;
 use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Message, Multipath,
-    Observed, Output, PathLimit, PathSample, Repairs, Service, Site, Transmission, Transport,
+    CloseReason, Command, Endpoint, Event, HalfClose, Input, Keeper, Message, Multipath, Output, Service,
+    Site, Transport,
 };
 use crate::flow::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
+use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::recovery::pacing::Pacing;
@@ -210,7 +211,7 @@ impl Connection {
             board: Scoreboard::default(),
             recovery: Recovery::default(),
             rack: Rack::default(),
-            rtt: Rtt::new(parameters.rto_estimator, parameters.rto_limits()),
+            rtt: parameters.rtt(),
             rate: RateSampler::default(),
             timer: RetransmissionTimer::default(),
             heard_at: Time::NEVER,

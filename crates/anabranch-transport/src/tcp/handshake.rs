@@ -15,7 +15,6 @@ use crate::flow::{Ecn as EcnField, Payload};
 use crate::recovery::pacing::Pacing;
 use crate::recovery::rack::Rack;
 use crate::recovery::rate_sample::RateSampler;
-use crate::recovery::rtt::Rtt;
 use crate::rng::Draw as _;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment, Timestamps};
@@ -129,7 +128,7 @@ impl Connection {
         self.board = Scoreboard::default();
         self.recovery = Recovery::default();
         self.rack = Rack::default();
-        self.rtt = Rtt::new(self.parameters.rto_estimator, self.parameters.rto_limits());
+        self.rtt = self.parameters.rtt();
         self.rate = RateSampler::default();
         self.timer = RetransmissionTimer::default();
         self.heard_at = Time::NEVER;

@@ -3,7 +3,7 @@
 use super::burst::Deferral;
 use super::connection::{Connection, State};
 use super::recovery::CongestionState;
-use crate::endpoint::{HeadOfLine, LimitedBy, Transmission};
+use crate::observed::{HeadOfLine, LimitedBy, Transmission};
 use crate::time::Time;
 
 impl Connection {

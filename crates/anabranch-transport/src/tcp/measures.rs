@@ -93,8 +93,9 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::{Command, Observed as _};
+    use crate::endpoint::Command;
     use crate::flow::Side;
+    use crate::observed::Observed as _;
     use crate::report::Row;
     use crate::tcp::testing::{Pair, config, ms};
     use crate::tcp::{Config, Profile};

@@ -75,7 +75,21 @@ pub(crate) use receive::MOST_RUNS;
 pub use receive_buffer::memory_for_window;
 pub use stats::Stats;
 
+use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::report::Parts;
 
 /// The scalars of an endpoint; the means are there where the settings ask for them.
 pub const SCALARS: Parts = &[("", &[Stats::SCALARS, measures::STATE, measures::MEANS])];
+
+/// What it can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    title: "TCP",
+    flow_control: true,
+    messages: Messages::Never,
+    several_paths: false,
+    changing_addresses: false,
+    pauses_reading: true,
+    choice_of_control: true,
+    numbering: Numbering::Bytes,
+    numbers_by_path: false,
+};

@@ -6,7 +6,8 @@ use super::config::{
 use super::procedures::Procedures;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
-use crate::recovery::rtt::Limits;
+use crate::recovery::linux_rtt::LinuxRtt;
+use crate::recovery::rtt::{Limits, Rtt, Rule};
 use crate::time::Duration;
 use crate::timer::Clock;
 use crate::units::Bytes;
@@ -246,14 +247,16 @@ impl Parameters {
         Ok(self)
     }
 
-    /// The limits of the retransmission timeout.
-    pub(super) const fn rto_limits(&self) -> Limits {
-        Limits {
-            initial: self.rto_initial,
-            min: self.rto_min,
-            max: self.rto_max,
-            granularity: self.clock.granularity,
-        }
+    /// The estimator of round-trip times and of the retransmission timeout, without a sample.
+    pub(super) fn rtt(&self) -> Rtt {
+        let (rule, most_backed_off) = match self.rto_estimator {
+            RtoEstimator::Linux => (Rule::Linux(LinuxRtt::new()), u64::MAX),
+            // ns-3: `RttEstimator`, `MaxMultiplier`.
+            RtoEstimator::MeanDeviation => (Rule::MeanDeviation, 64),
+            RtoEstimator::Rfc6298 => (Rule::Rfc6298, u64::MAX),
+        };
+        let (initial, min, max, clock) = (self.rto_initial, self.rto_min, self.rto_max, self.clock);
+        Rtt::new(rule, Limits { initial, min, max, clock, most_backed_off, ..Limits::default() })
     }
 
     /// The port of this side, and its peer's.

@@ -1,15 +1,12 @@
 //! A deterministic network between two endpoints, for tests, and a notation after packetdrill's for one
 //! endpoint against a script.
 
-use std::collections::BTreeMap;
-
 use super::{Config, Connection, Profile};
 use crate::cc::{AckEvent, CongestionControl, CongestionEvent, ControlState, Controller, SendLimits};
-use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Multipath as _, Output, Received,
-};
+use crate::endpoint::{Command, Endpoint, Event, Input, Message, Multipath as _, Output};
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
-use crate::rng::{Draw, Rng, Streams};
+use crate::rng::Streams;
+use crate::testing::Tested;
 pub(super) use crate::testing::{Wire, ms};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
@@ -17,7 +14,7 @@ use crate::wire::{Body, Packet};
 
 /// A segment that was sent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Logged {
+pub(crate) struct Logged {
     pub(super) at: Time,
     pub(super) from: Side,
     pub(super) segment: Segment,
@@ -31,26 +28,10 @@ impl Logged {
 }
 
 /// A filter that decides which packets to drop.
-pub(super) type Filter = Box<dyn FnMut(Time, Side, &Segment) -> bool>;
+pub(crate) type Filter = Box<dyn FnMut(Time, Side, &Segment) -> bool>;
 
-/// Two endpoints and the wires between them.
-pub(super) struct Pair {
-    pub(super) now: Time,
-    pub(super) ends: [Connection; 2],
-    /// The two directions; 0 is from A.
-    pub(super) wires: [Wire; 2],
-    pub(super) log: Vec<Logged>,
-    pub(super) events: [Vec<(Time, Event)>; 2],
-    pub(super) drop_if: Filter,
-    timeouts: [Time; 2],
-    in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
-    sequence: u64,
-    rng: Rng,
-    /// What each end still has to write, and where in its stream that begins.
-    pub(super) to_write: [Payload; 2],
-    /// Whether each end closes once everything is written.
-    pub(super) finishes: [bool; 2],
-}
+/// Two endpoints and the wires between them, the one from A first.
+pub(super) type Pair = crate::testing::Pair<Connection>;
 
 pub(super) fn config(profile: Profile) -> Config {
     Config { profile, ..Config::default() }
@@ -87,20 +68,8 @@ impl Pair {
 
     pub(super) fn seeded(configs: [&Config; 2], seed: u64) -> Self {
         let streams = Streams { seed, replication: 0 };
-        Self {
-            now: Time::ZERO,
-            ends: [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)],
-            wires: [Wire::default(); 2],
-            log: Vec::new(),
-            events: [Vec::new(), Vec::new()],
-            drop_if: Box::new(|_, _, _| false),
-            timeouts: [Time::NEVER; 2],
-            in_flight: BTreeMap::new(),
-            sequence: 0,
-            rng: streams.stream("network"),
-            to_write: [Payload::default(); 2],
-            finishes: [false; 2],
-        }
+        let ends = [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)];
+        Self::between(ends, [Wire::default(); 2], streams)
     }
 
     /// A pair with an open connection, at 100 ms; the log begins after that.
@@ -109,148 +78,8 @@ impl Pair {
         pair.command(Side::A, Command::Connect);
         pair.run_for(ms(100));
         assert!(pair.heard(Side::A, &Event::Connected) && pair.heard(Side::B, &Event::Connected));
-        pair.log.clear();
-        pair.events = [Vec::new(), Vec::new()];
+        pair.forget();
         pair
-    }
-
-    pub(super) fn command(&mut self, side: Side, command: Command) {
-        self.input(side, Input::Command(command));
-    }
-
-    /// Makes an end write this many more bytes, now and whenever there is room.
-    pub(super) fn write(&mut self, side: Side, length: u32) {
-        let left = &mut self.to_write[side.index()];
-        let had_nothing = left.length == 0;
-        left.length += length;
-        if had_nothing {
-            self.write_left(side);
-        }
-    }
-
-    fn write_left(&mut self, side: Side) {
-        let payload = std::mem::take(&mut self.to_write[side.index()].length);
-        let offset = self.to_write[side.index()].offset;
-        self.to_write[side.index()].offset += u64::from(payload);
-        let payload = Payload { offset, length: payload };
-        let message = Message::new(payload);
-        self.command(side, Command::Send(message));
-        if self.to_write[side.index()].length == 0 && self.finishes[side.index()] {
-            self.finishes[side.index()] = false;
-            self.command(side, Command::Shutdown);
-        }
-    }
-
-    /// Gives an end one input and drains it.
-    pub(super) fn input(&mut self, side: Side, input: Input) {
-        let now = self.now;
-        self.ends[side.index()].handle_input(now, input);
-        let mut is_writable = false;
-        loop {
-            match self.ends[side.index()].poll_output(now) {
-                Output::Event(event) => {
-                    match event {
-                        Event::Refused(rest) => {
-                            let left = &mut self.to_write[side.index()];
-                            left.offset = rest.offset;
-                            left.length += rest.length;
-                        }
-                        Event::Writable => is_writable = true,
-                        _ => {}
-                    }
-                    self.events[side.index()].push((now, event));
-                }
-                Output::Timeout(at) => {
-                    self.timeouts[side.index()] = at;
-                    break;
-                }
-                Output::Transmit(packet) => self.transmit(side, &packet),
-            }
-        }
-        self.ends[side.index()].check_accounts();
-        if is_writable {
-            self.write_left(side);
-        }
-    }
-
-    fn transmit(&mut self, from: Side, packet: &Packet) {
-        let Body::Tcp(segment) = &packet.body else { panic!("TCP sends TCP") };
-        assert!(packet.size <= 1500);
-        self.log.push(Logged { at: self.now, from, segment: segment.clone(), ecn: packet.ecn });
-        let wire = self.wires[from.index()];
-        let copies = 1 + usize::from(self.rng.bernoulli(wire.duplication));
-        for _ in 0..copies {
-            let lost = self.rng.bernoulli(wire.loss);
-            if lost || (self.drop_if)(self.now, from, segment) {
-                continue;
-            }
-            let mut packet = packet.clone();
-            if packet.ecn != Ecn::NotEct && self.rng.bernoulli(wire.marks) {
-                packet.ecn = Ecn::Ce;
-            }
-            let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
-            self.sequence += 1;
-            let at = self.now + wire.delay + jitter;
-            self.in_flight.insert((at, self.sequence), (from.peer(), packet));
-        }
-    }
-
-    /// Lets this much time pass.
-    pub(super) fn run_for(&mut self, length: Duration) {
-        self.run_until(self.now + length, |_| false);
-    }
-
-    /// Lets time pass until `end`, or until `is_enough` is true.
-    pub(super) fn run_until(&mut self, end: Time, is_enough: impl Fn(&Self) -> bool) {
-        while !is_enough(self) {
-            let arrival = self.in_flight.keys().next().map_or(Time::NEVER, |&(at, _)| at);
-            let timer = self.timeouts[0].min(self.timeouts[1]);
-            if arrival.min(timer) > end {
-                self.now = end.max(self.now);
-                return;
-            }
-            if timer <= arrival {
-                assert!(timer >= self.now, "a timeout in the past: {timer} at {}", self.now);
-                self.now = timer;
-                let side = if self.timeouts[0] == timer { Side::A } else { Side::B };
-                self.input(side, Input::Timeout);
-                // The contract of `endpoint::Endpoint`.
-                assert!(self.timeouts[side.index()] > self.now, "no progress at {}", self.now);
-            } else {
-                let ((at, _), (to, packet)) = self.in_flight.pop_first().expect("there is one");
-                self.now = at;
-                self.input(to, Input::Packet(Box::new(packet)));
-            }
-        }
-    }
-
-    pub(super) fn heard(&self, side: Side, wanted: &Event) -> bool {
-        self.events[side.index()].iter().any(|(_, event)| event == wanted)
-    }
-
-    pub(super) fn received(&self, side: Side) -> Vec<Payload> {
-        self.events[side.index()]
-            .iter()
-            .filter_map(|(_, event)| match event {
-                Event::Received(Received { payload, .. }) => Some(*payload),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Number of bytes that an end received. Panics unless they came once and in order.
-    pub(super) fn received_bytes(&self, side: Side) -> u64 {
-        self.received(side).iter().fold(0, |next, payload| {
-            assert_eq!(payload.offset, next, "bytes come once and in order");
-            next + u64::from(payload.length)
-        })
-    }
-
-    pub(super) fn closed(&self, side: Side) -> Option<CloseReason> {
-        self.events[side.index()].iter().find_map(|&(_, event)| match event {
-            Event::Closed(reason) => Some(reason),
-            _ => None,
-        })
     }
 
     /// Segments with data from this end.
@@ -261,6 +90,34 @@ impl Pair {
     /// Segments without data from this end.
     pub(super) fn acks(&self, side: Side) -> Vec<&Logged> {
         self.log.iter().filter(|logged| logged.from == side && logged.segment.payload.length == 0).collect()
+    }
+}
+
+impl Tested for Connection {
+    type Wires = [Wire; 2];
+    type Logged = Logged;
+    type Filter = Filter;
+
+    fn wire(wires: &[Wire; 2], _path: PathId, from: Side) -> Wire {
+        wires[from.index()]
+    }
+
+    fn keep_all() -> Filter {
+        Box::new(|_, _, _| false)
+    }
+
+    fn drops(filter: &mut Filter, logged: &Logged, _packet: &Packet) -> bool {
+        filter(logged.at, logged.from, &logged.segment)
+    }
+
+    fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
+        let Body::Tcp(segment) = &packet.body else { panic!("TCP sends TCP") };
+        assert!(packet.size <= 1500);
+        Logged { at, from, segment: segment.clone(), ecn: packet.ecn }
+    }
+
+    fn check(&self) {
+        self.check_accounts();
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use super::Config;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Observed, Output, PathSample, Received,
-    Service, Site, Transport,
+    CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Received, Service, Site,
+    Transport,
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
+use crate::observed::{Observed, PathSample};
 use crate::report::{Parts, Report, declare};
 use crate::time::Time;
 use crate::wire::udp::{Datagram, Rtp};

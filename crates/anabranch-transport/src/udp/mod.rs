@@ -10,6 +10,7 @@ mod listener;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::flow::Ecn;
 use crate::wire::udp::{HEADER_BYTES, RTP_HEADER_BYTES};
 
@@ -18,6 +19,19 @@ pub use listener::Listener;
 
 #[cfg(doc)]
 use crate::endpoint::Command;
+
+/// What it can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    title: "UDP",
+    flow_control: false,
+    messages: Messages::Always,
+    several_paths: false,
+    changing_addresses: false,
+    pauses_reading: false,
+    choice_of_control: false,
+    numbering: Numbering::Nothing,
+    numbers_by_path: false,
+};
 
 /// UDP as a flow's transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

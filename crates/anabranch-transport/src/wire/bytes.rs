@@ -1,40 +1,16 @@
-//! What the bytes of packets need and packets leave out: addresses, the bytes of payloads, secrets; and tools
-//! to read bytes that cannot be trusted.
+//! What the bytes of packets need and packets leave out: addresses and the bytes of payloads; and tools to
+//! read bytes that cannot be trusted.
 
 use std::net::IpAddr;
 
 use crate::flow::{IpVersion, PathId, Payload};
 pub use crate::secret::Secret;
 
-/// What the bytes of a packet need that the packet does not contain, at the end that sends it.
+/// What the bytes of a packet need that the packet does not contain, at the end that sends it. What one
+/// protocol alone needs, such as its secrets, is in a trait of its own, beside its packets.
 pub trait Sending {
     /// The source and the destination address of packets on this path.
     fn addresses(&self, path: PathId) -> [IpAddr; 2];
-
-    /// All addresses of this end, as many as its paths or fewer, in the order of its paths.
-    fn own_addresses(&self) -> Vec<IpAddr>;
-
-    /// The addresses that the INIT listed which is being answered, as many as the cookie of the answer says,
-    /// all of one version.
-    fn peer_addresses(&self) -> Vec<IpAddr> {
-        Vec::new()
-    }
-
-    /// The key vector of the peer whose INIT is answered (RFC 4895 section 6.1); it has as many bytes as the
-    /// cookie of the answer says.
-    fn peer_key_vector(&self) -> &[u8] {
-        &[]
-    }
-
-    /// The address of this end that MPTCP announces with this identifier.
-    fn announced(&self, identifier: u8) -> IpAddr {
-        self.addresses(PathId(identifier))[0]
-    }
-
-    /// The address that the peer has announced with this identifier.
-    fn announced_by_peer(&self, identifier: u8) -> IpAddr {
-        self.addresses(PathId(identifier))[1]
-    }
 
     /// The version of its addresses.
     fn ip(&self) -> IpVersion {
@@ -43,35 +19,10 @@ pub trait Sending {
 
     /// Appends the bytes of a payload.
     fn payload(&self, payload: Payload, out: &mut Vec<u8>);
-
-    /// The secret that signs this end's State Cookies.
-    fn secret(&self) -> &Secret;
-
-    /// What both ends sign chunks with (RFC 4895 section 6.1), as
-    /// [`association_key`](super::sctp::authentication::association_key) makes it.
-    fn association_key(&self) -> &[u8];
-
-    /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
-    fn connection_keys(&self) -> [u64; 2];
 }
 
 /// What is needed to parse a packet, besides its bytes.
 pub trait Receiving {
-    /// The path to this address of the peer, if there is one.
-    fn path_to(&self, address: IpAddr) -> Option<PathId>;
-
-    /// The path to an address that the peer asks to add: a new address gets a path; `None` if there
-    /// is no room for another one.
-    fn path_to_new(&mut self, address: IpAddr) -> Option<PathId> {
-        self.path_to(address)
-    }
-
-    /// The path that the packet comes over, which may be a new one: this is what the wildcard address stands
-    /// for (RFC 5061 section 5.1).
-    fn path_of_packet(&mut self) -> Option<PathId> {
-        None
-    }
-
     /// Keeps the bytes of a message or of a part of it, and returns the offset by which they can be asked for
     /// again. At this time it is not known yet whether the packet is genuine.
     fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64;
@@ -79,27 +30,6 @@ pub trait Receiving {
     /// Keeps the bytes of a TCP segment whose first one has this sequence number, and returns its place in
     /// the peer's stream.
     fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64;
-
-    /// The secret that signs this end's State Cookies.
-    fn secret(&self) -> &Secret;
-
-    /// The key that signs chunks; `None` before there is an association.
-    fn association_key(&self) -> Option<&[u8]>;
-
-    /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
-    fn connection_keys(&self) -> [u64; 2];
-
-    /// The positions that the numbers of an MPTCP connection are close to: the one that this end expects
-    /// next, and the one that the peer does. Numbers may come as their low 32 bits.
-    fn data_near(&self) -> [u64; 2];
-
-    /// The peer of an MPTCP connection announces an address of its own, with an identifier and perhaps a
-    /// port; the code of the announcement was right.
-    fn announced(&mut self, _identifier: u8, _address: IpAddr, _port: Option<u16>) {}
-
-    /// The peer of an MPTCP connection says that `length` bytes, from `position` on in what it sends on the
-    /// path, belong at `place` in its stream. A mapping may be longer than the segment that it came with.
-    fn mapped(&mut self, _position: u64, _place: u64, _length: u32) {}
 
     /// Whether its UDP datagrams carry RTP.
     fn has_rtp(&self) -> bool {

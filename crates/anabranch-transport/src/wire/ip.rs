@@ -4,10 +4,13 @@ use std::net::IpAddr;
 
 use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice};
 
-use super::bytes::{Malformed, Reader, Receiving, Sending};
+use super::bytes::{Malformed, Reader};
 use super::checksum::Sum;
+use super::mptcp::context::{MptcpReceiving, MptcpSending};
 pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
+use super::sctp::context::{SctpReceiving, SctpSending};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
+use crate::dscp::Dscp;
 use crate::flow::{Ecn, PathId};
 
 /// Numbers of IPv6's extension headers (RFC 8200 section 4, RFC 4302; mobility RFC 6275, HIP RFC 7401, Shim6
@@ -111,7 +114,7 @@ impl Packet {
     /// # Panics
     /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of a real
     /// program, whose bytes are not known here.
-    pub fn emit(&self, identification: Option<u16>, sending: &impl Sending) -> Vec<u8> {
+    pub fn emit(&self, identification: Option<u16>, sending: &(impl SctpSending + MptcpSending)) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size as usize);
         let protocol = match &self.body {
             Body::Foreign(_) => panic!("a packet of others has bytes already"),
@@ -146,7 +149,11 @@ impl Packet {
     ///
     /// # Errors
     /// When the bytes are not a packet, or its protocol is not known here.
-    pub fn parse(bytes: &[u8], path: PathId, receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
+    pub fn parse(
+        bytes: &[u8],
+        path: PathId,
+        receiving: &mut (impl SctpReceiving + MptcpReceiving),
+    ) -> Result<Parsed, Malformed> {
         let Split { addresses, ecn, protocol, header_bytes: header, payload: body, fragment } =
             Split::of(bytes)?;
         if fragment.is_some() {
@@ -362,8 +369,7 @@ pub fn fragment(packet: &[u8], start: usize, end: usize) -> Vec<u8> {
 
 /// The ECN field of a packet.
 pub fn ecn(packet: &[u8]) -> Ecn {
-    let value = if packet[0] >> 4 == 6 { packet[1] >> 4 & 3 } else { packet[1] & 3 };
-    ecn_of(IpEcn::try_new(value).expect("two bits"))
+    ecn_of(IpEcn::try_new(traffic_class(packet) & 3).expect("two bits"))
 }
 
 /// The ECN field as two bits (RFC 3168 section 5).
@@ -371,14 +377,33 @@ pub fn ecn_bits(ecn: Ecn) -> u8 {
     ecn_field(ecn).value()
 }
 
+/// The codepoint of a packet (RFC 2474 section 3).
+pub fn dscp(packet: &[u8]) -> Dscp {
+    Dscp::new(traffic_class(packet) >> 2)
+}
+
+/// Sets the codepoint of a packet.
+pub fn set_dscp(packet: &mut [u8], dscp: Dscp) {
+    set_traffic_class(packet, dscp.number() << 2 | traffic_class(packet) & 3);
+}
+
 /// Sets the ECN field of a packet.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
-    let value = ecn_bits(ecn);
+    set_traffic_class(packet, traffic_class(packet) & 0xfc | ecn_bits(ecn));
+}
+
+/// The octet with both fields: IPv4's type of service, IPv6's traffic class.
+fn traffic_class(packet: &[u8]) -> u8 {
+    if packet[0] >> 4 == 6 { packet[0] << 4 | packet[1] >> 4 } else { packet[1] }
+}
+
+fn set_traffic_class(packet: &mut [u8], value: u8) {
     if packet[0] >> 4 == 6 {
-        packet[1] = packet[1] & 0xcf | value << 4;
+        packet[0] = packet[0] & 0xf0 | value >> 4;
+        packet[1] = packet[1] & 0x0f | value << 4;
         return;
     }
-    packet[1] = packet[1] & 0xfc | value;
+    packet[1] = value;
     let (mut header, _) = Ipv4Header::from_slice(packet).expect("it is one of ours");
     header.header_checksum = header.calc_header_checksum();
     packet[10..12].copy_from_slice(&header.header_checksum.to_be_bytes());

@@ -17,6 +17,7 @@ pub mod sctp;
 pub mod tcp;
 pub mod udp;
 
+use crate::dscp::Dscp;
 use crate::flow::{Ecn, PathId};
 
 /// An IP packet.
@@ -89,6 +90,8 @@ pub struct Foreign {
     pub handle: u32,
     /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
     pub flow: u32,
+    /// The treatment that it asks for.
+    pub dscp: Dscp,
 }
 
 /// The bytes of a packet in flight that a fragment carries.

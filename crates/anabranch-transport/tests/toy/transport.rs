@@ -12,13 +12,14 @@ use anabranch_transport::cc::{
     RecoveryEndEvent, Rules, SentEvent, Setup,
 };
 use anabranch_transport::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Keeper, Message, Multipath, Observed, Output, PathSample,
-    Received, Repairs, Service, Site, StreamId, Transport,
+    CloseReason, Command, Endpoint, Event, Input, Keeper, Message, Multipath, Output, Received, Service,
+    Site, StreamId, Transport,
 };
 use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
+use anabranch_transport::observed::{Observed, PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::recovery::rate_sample::{OpenSample, RateMark, RateSampler};
-use anabranch_transport::recovery::rtt::{Limits, RtoEstimator, Rtt};
+use anabranch_transport::recovery::rtt::{Limits, Rtt, Rule, Sample};
 use anabranch_transport::report::{Declared, Report, Unit};
 use anabranch_transport::rng::Draw as _;
 use anabranch_transport::secret::SecretNumbers;
@@ -108,8 +109,7 @@ impl Transport for Config {
             is_paced: false,
             headers: HEADERS,
         };
-        let ms = Duration::from_millis;
-        let limits = Limits { initial: ms(1_000), min: ms(200), max: ms(60_000), granularity: ms(1) };
+        let limits = Limits { min: Duration::from_millis(200), ..Limits::default() };
         Ok(End {
             ports: if site.side == Side::A { [5_000, 5_001] } else { [5_001, 5_000] },
             mss,
@@ -126,7 +126,7 @@ impl Transport for Config {
             recovery_until: None,
             control: self.cc.build(&setup),
             rate: RateSampler::default(),
-            rtt: Rtt::new(RtoEstimator::Rfc6298, limits),
+            rtt: Rtt::new(Rule::Rfc6298, limits),
             timer: Time::NEVER,
             inbound: BTreeMap::new(),
             outputs: VecDeque::new(),
@@ -230,7 +230,7 @@ impl End {
         self.rate.delivered += u64::from(length);
         self.rate.on_delivered(&mut sample, &mut mark, at, number);
         self.rtt.record_min(now, rtt);
-        self.rtt.on_sample(rtt, largest + 1, self.next);
+        self.rtt.on_sample(&Sample { acknowledged: largest + 1, sent: self.next, ..Sample::new(now, rtt) });
         let mut arrival = ArrivalEvent::new(now, largest + 1);
         (arrival.total_acked, arrival.rtt) = (self.total_acked, Some(rtt));
         self.control.on_arrival(&arrival);

@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_transport::flow::{IpVersion, PathId, Payload};
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
+use anabranch_transport::wire::mptcp::context::{MptcpReceiving, MptcpSending};
+use anabranch_transport::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// Both ends of a connection, which share what they know: the one that sends and the one that receives. The
 /// byte at an offset is the offset's last.
@@ -58,16 +60,18 @@ impl Sending for World {
         [self.address(self.sender, path.0), self.address(3 - self.sender, path.0)]
     }
 
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
+        out.extend((0..payload.length).map(|at| payload.offset.wrapping_add(at.into()) as u8));
+    }
+}
+
+impl SctpSending for World {
     fn own_addresses(&self) -> Vec<IpAddr> {
         (0..=u8::MAX).map(|path| self.address(self.sender, path)).collect()
     }
 
     fn peer_addresses(&self) -> Vec<IpAddr> {
         (0..=u8::MAX).map(|path| self.address(3 - self.sender, path)).collect()
-    }
-
-    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
-        out.extend((0..payload.length).map(|at| payload.offset.wrapping_add(at.into()) as u8));
     }
 
     fn secret(&self) -> &Secret {
@@ -77,7 +81,9 @@ impl Sending for World {
     fn association_key(&self) -> &[u8] {
         &self.key
     }
+}
 
+impl MptcpSending for World {
     fn connection_keys(&self) -> [u64; 2] {
         self.keys
     }
@@ -85,10 +91,6 @@ impl Sending for World {
 
 /// The end that receives: its key is the second one.
 impl Receiving for World {
-    fn path_to(&self, address: IpAddr) -> Option<PathId> {
-        (0..=u8::MAX).find(|path| self.address(self.sender, *path) == address).map(PathId)
-    }
-
     fn keep(&mut self, _piece: Piece, bytes: &[u8]) -> u64 {
         // Offsets in these tests are below 256.
         bytes.first().map_or(self.next, |first| u64::from(*first))
@@ -98,6 +100,16 @@ impl Receiving for World {
         self.next
     }
 
+    fn has_rtp(&self) -> bool {
+        self.rtp
+    }
+}
+
+impl SctpReceiving for World {
+    fn path_to(&self, address: IpAddr) -> Option<PathId> {
+        (0..=u8::MAX).find(|path| self.address(self.sender, *path) == address).map(PathId)
+    }
+
     fn secret(&self) -> &Secret {
         &self.secret
     }
@@ -105,7 +117,9 @@ impl Receiving for World {
     fn association_key(&self) -> Option<&[u8]> {
         Some(&self.key)
     }
+}
 
+impl MptcpReceiving for World {
     fn connection_keys(&self) -> [u64; 2] {
         let [sender, receiver] = self.keys;
         [receiver, sender]
@@ -113,9 +127,5 @@ impl Receiving for World {
 
     fn data_near(&self) -> [u64; 2] {
         self.near
-    }
-
-    fn has_rtp(&self) -> bool {
-        self.rtp
     }
 }

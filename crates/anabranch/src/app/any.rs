@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Commands, Frame, Start, bulk, datagrams, exchanges, voip};
+use crate::transports;
 
 /// The scalars of each kind of application, which it has in words.
 pub(crate) const SCALARS: [(&str, &str, &[&[Declared]]); 6] = [
@@ -62,8 +63,8 @@ impl AppConfig {
             match service {
                 Service::Stream | Service::Streams { longest_datagram: 0 } => {
                     return Err(format!(
-                        "kind = \"{kind}\" sends messages, which a stream of bytes does not keep apart; use \
-                         \"sctp\" or \"udp\""
+                        "kind = \"{kind}\" sends messages, which a stream of bytes does not keep apart; use {}",
+                        transports::choice_of_messages()
                     ));
                 }
                 Service::Streams { .. } if !unordered => {

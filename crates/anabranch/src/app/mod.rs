@@ -25,6 +25,8 @@ use anabranch_transport::time::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::transports;
+
 pub use any::{AnyApp, AppConfig};
 pub(crate) use any::{HAVE_DIRECTIONS, SCALARS};
 pub use rtp::RtpPayload;
@@ -123,7 +125,8 @@ impl Commands {
 
 /// The error for an application that writes as much as it can over a transport that accepts everything.
 fn needs_flow_control(kind: &str) -> String {
-    format!("kind = \"{kind}\" needs a transport with flow control; use \"tcp\" or \"sctp\"")
+    let choice = transports::choice(|can| can.flow_control);
+    format!("kind = \"{kind}\" needs a transport with flow control; use {choice}")
 }
 
 /// Which end sends.

@@ -3,17 +3,22 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::{IpVersion, PathId, Payload, Side};
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Secret, Sending};
+use anabranch_transport::wire::ip;
 use anabranch_transport::wire::mptcp::Handshake;
+use anabranch_transport::wire::mptcp::context::MptcpSending;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::sctp::context::SctpSending;
 use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
 
 use super::addresses::OfFlow;
 use crate::app::RtpPayload;
+use crate::scenario::FlowConfig;
 
 /// A flow of the capture.
 #[derive(Debug)]
@@ -30,6 +35,7 @@ pub(super) struct Flow {
     media: RtpPayload,
     /// Counts the packets that may be fragmented.
     identification: u16,
+    dscp: Dscp,
 }
 
 #[derive(Debug)]
@@ -47,7 +53,7 @@ impl Flow {
         seed: u64,
         addresses: OfFlow,
         is_cut: Vec<bool>,
-        media: RtpPayload,
+        config: &FlowConfig,
     ) -> Self {
         let ip = if addresses[0][0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
         let end = |side: Side| {
@@ -58,7 +64,8 @@ impl Flow {
             End { secret: Secret(secret), key_vector: None, connection_key: 0 }
         };
         let ends = [end(Side::A), end(Side::B)];
-        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, media, identification: 0 }
+        let (media, dscp) = (RtpPayload::of(&config.app), config.dscp);
+        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, media, identification: 0, dscp }
     }
 
     /// The bytes of a packet that one side sends now.
@@ -73,13 +80,16 @@ impl Flow {
             self.identification
         });
         let of_side = OfSide { flow: self, side };
-        let bytes = match packet.body {
+        let mut bytes = match packet.body {
             Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }) => {
                 let body = Body::Udp(Datagram { rtp: Some(self.media.stamped(now, rtp)), ..datagram });
                 Packet { body, ..packet.clone() }.emit(identification, &of_side)
             }
             _ => packet.emit(identification, &of_side),
         };
+        if !self.dscp.is_default() {
+            ip::set_dscp(&mut bytes, self.dscp);
+        }
         if let Body::Sctp(_) = packet.body
             && let Some(vector) = key_vector(&bytes[self.ip.header_bytes() as usize..])
         {
@@ -104,10 +114,6 @@ impl Sending for OfSide<'_> {
         if self.side == Side::A { [a, b] } else { [b, a] }
     }
 
-    fn own_addresses(&self) -> Vec<IpAddr> {
-        self.flow.addresses.iter().map(|pair| pair[self.side.index()]).collect()
-    }
-
     fn ip(&self) -> IpVersion {
         self.flow.ip
     }
@@ -118,6 +124,12 @@ impl Sending for OfSide<'_> {
             (payload.offset..payload.offset + u64::from(payload.length)).map(|place| (place % 251) as u8),
         );
     }
+}
+
+impl SctpSending for OfSide<'_> {
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        self.flow.addresses.iter().map(|pair| pair[self.side.index()]).collect()
+    }
 
     fn secret(&self) -> &Secret {
         &self.flow.ends[self.side.index()].secret
@@ -126,7 +138,9 @@ impl Sending for OfSide<'_> {
     fn association_key(&self) -> &[u8] {
         &self.flow.association_key
     }
+}
 
+impl MptcpSending for OfSide<'_> {
     fn connection_keys(&self) -> [u64; 2] {
         let [own, peers] =
             [self.side, self.side.peer()].map(|side| self.flow.ends[side.index()].connection_key);

@@ -22,7 +22,6 @@ use anabranch_transport::flow::{Ecn, Side};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::{Packet, ip};
 
-use crate::app::RtpPayload;
 use crate::net::{Direction, DropCause};
 use crate::scenario::Scenario;
 use file::File;
@@ -96,7 +95,7 @@ impl Capture {
             .map(|(addresses, (name, flow))| {
                 let is_cut = |path: &String| scenario.paths[path].fragmenting_link(&scenario.links).is_some();
                 let is_cut = flow.paths.iter().map(is_cut).collect();
-                Flow::new(name, scenario.seed, addresses, is_cut, RtpPayload::of(&flow.app))
+                Flow::new(name, scenario.seed, addresses, is_cut, flow)
             })
             .collect();
         let (file, error) = File::new(scenario, sink, at);

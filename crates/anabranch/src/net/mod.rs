@@ -59,6 +59,6 @@ pub(crate) const SCALARS: [(&str, &[&[Declared]]); 8] = [
     ("WiMAX", &[radio::WIMAX_SCALARS]),
 ];
 
-/// The scalars of each of DualPI2's queues, whose names are parts of the place.
-pub(crate) const LANES: (&str, [&str; 2], &[&[Declared]]) =
-    ("DualPI2, each queue", ["classic", "l4s"], &[qdisc::DUALPI2_LANE_SCALARS, sojourns::SCALARS]);
+/// The scalars of each queue of a discipline that has several, whose names are parts of the place.
+pub(crate) const LANES: (&str, &[&[Declared]]) =
+    ("DualPI2, CAKE and `prio`, each queue", &[qdisc::lanes::SCALARS, sojourns::SCALARS]);

@@ -1,5 +1,6 @@
 //! What the files of links share: directions, packets that are held and released, and fates of packets.
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::time::Time;
 
@@ -133,6 +134,8 @@ pub(crate) struct Held {
     pub(crate) flow: u32,
     /// The nodes that send and receive it, as numbers.
     pub(crate) hosts: [u8; 2],
+    /// The treatment that it asks for.
+    pub(crate) dscp: Dscp,
     /// The unfinished work that it found when it arrived, in units of `UNITS_PER_BYTE`.
     pub(crate) found_units: u64,
     /// Whether the queue marks it, if its transport understands marks.

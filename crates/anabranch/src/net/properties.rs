@@ -2,6 +2,7 @@
 //! is evaluated when a packet comes and one that a medium serves packet by packet give the same times, drops,
 //! marks and counters, to the nanosecond.
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
@@ -104,7 +105,17 @@ impl QueuedLink {
             let (medium, port) = self.media.port(0, direction).unwrap();
             let (slot, arrived) = (index as u32, time.as_nanos());
             let (found_units, is_marked) = (0, false);
-            let held = Held { slot, arrived, size, ecn, flow: 0, hosts: [0; 2], found_units, is_marked };
+            let held = Held {
+                slot,
+                arrived,
+                size,
+                ecn,
+                flow: 0,
+                hosts: [0; 2],
+                dscp: Dscp::CS0,
+                found_units,
+                is_marked,
+            };
             let mut releases = Vec::new();
             self.media.list[medium as usize].accept(port, held, &mut releases);
             self.release(releases, &mut driven);

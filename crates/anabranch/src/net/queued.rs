@@ -8,6 +8,7 @@
 //! sources, then the packet of interest, as in `server.rs`, with which it shares its arithmetic: with
 //! `drop_tail` both give the same results.
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
@@ -304,6 +305,7 @@ impl QueuedServer {
             // Each source counts as a separate flow between separate hosts.
             flow: u32::MAX - index as u32,
             hosts: [u8::MAX - index as u8; 2],
+            dscp: Dscp::CS0,
             found_units: 0,
             is_marked: false,
         };

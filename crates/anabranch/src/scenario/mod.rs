@@ -14,6 +14,7 @@ pub(crate) mod shorthand;
 pub mod sweep;
 pub(crate) mod tree;
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::IpVersion;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -144,6 +145,10 @@ pub struct FlowConfig {
     /// The version of IP. Default: ipv4.
     #[serde(default)]
     pub ip: IpVersion,
+    /// The differentiated services codepoint of its packets, both ways: a name, such as `"ef"` for a call, or
+    /// a number (RFC 4594). Queues that know it are `prio` and `cake`. Default: cs0.
+    #[serde(default, skip_serializing_if = "Dscp::is_default")]
+    pub dscp: Dscp,
     /// The transport protocol and its settings.
     pub transport: TransportConfig,
     /// The settings of side `b` where they differ; the protocol is the same. Default: as `transport`.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use anabranch_transport::capabilities::Capabilities;
 use anabranch_transport::cc::Controller;
-use anabranch_transport::endpoint::{Endpoint as _, Multipath as _, Observed as _, Site, Transport as _};
+use anabranch_transport::endpoint::{Endpoint as _, Multipath as _, Site, Transport as _};
 use anabranch_transport::flow::{PathId, Side};
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::path::Selector;
 use anabranch_transport::plugin;
 use anabranch_transport::rng::Streams;
@@ -23,7 +25,7 @@ use crate::capture::{Capture, Sink};
 use crate::net::{DuplexLink, Media};
 use crate::scenario::{FlowConfig, Scenario, ScenarioError};
 use crate::trace::TimeAccounts;
-use crate::transports::AnyEndpoint;
+use crate::transports::{self, AnyEndpoint};
 
 /// How a run is to be built.
 struct Form {
@@ -290,7 +292,14 @@ fn build_flow(
     let (address_changes, absent) = address_changes::read(config).map_err(in_flow)?;
     if !address_changes.is_empty() {
         for endpoint in [&mut from, &mut to] {
-            endpoint.enable_reconfiguration(&absent).map_err(in_flow)?;
+            let protocol = endpoint.protocol();
+            endpoint.enable_reconfiguration(&absent).map_err(|error| {
+                let can = |can: &Capabilities| can.changing_addresses;
+                let is_possible = transports::capabilities(protocol).is_some_and(|own| can(&own));
+                let hint =
+                    if is_possible { String::new() } else { format!("; use {}", transports::choice(can)) };
+                in_flow(error + &hint)
+            })?;
         }
     }
     let app = config

@@ -12,8 +12,10 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::endpoint::{Command, Event, PathSample};
+use anabranch_transport::dscp::Dscp;
+use anabranch_transport::endpoint::{Command, Event};
 use anabranch_transport::flow::{Ecn, PathId, Side};
+use anabranch_transport::observed::PathSample;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
@@ -82,6 +84,8 @@ pub struct Inbound {
     pub ecn: Ecn,
     /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
     pub flow: u32,
+    /// Its codepoint of differentiated services.
+    pub dscp: Dscp,
     /// The caller's number for it. It is in use until a [`Delivery`] with this number says that it is the
     /// last one.
     pub handle: u32,
@@ -307,11 +311,11 @@ impl Emulation {
     /// Sends a packet into the network, at the time of the last [`Emulation::advance`]. Returns whether it
     /// has been taken, which a packet larger than its path's MTU is not.
     pub fn send(&mut self, packet: Inbound) -> bool {
-        let Inbound { path, side, size, ecn, flow, handle } = packet;
+        let Inbound { path, side, size, ecn, flow, dscp, handle } = packet;
         if size > self.paths[path].mtu {
             return false;
         }
-        let body = Body::Foreign(Foreign { handle, flow });
+        let body = Body::Foreign(Foreign { handle, flow, dscp });
         let packet = Box::new(Packet { path: PathId(0), ecn, size, body });
         self.simulation.network.transmit(self.first_portal + path as u32, side, packet);
         true

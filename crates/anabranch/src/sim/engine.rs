@@ -1,9 +1,8 @@
 //! The event loop of one run.
 
-use anabranch_transport::endpoint::{
-    Command, Endpoint, Event, Input, Observed as _, Output, PathLimit, PathSample, Response,
-};
+use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Output, Response};
 use anabranch_transport::flow::Side;
+use anabranch_transport::observed::{Observed as _, PathLimit, PathSample};
 use anabranch_transport::report::Row;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::Packet;

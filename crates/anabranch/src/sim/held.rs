@@ -107,12 +107,12 @@ impl Network {
         }
         let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
         let arrived = now.as_nanos();
-        let Label { mut flow, hosts } = self.routes.label(route);
+        let Label { mut flow, hosts, mut dscp } = self.routes.label(route);
         if let Some(of_others) = foreign {
-            flow = of_others.flow;
+            (flow, dscp) = (of_others.flow, of_others.dscp);
         }
         let size = duplex.wire_size(direction, size);
-        let held = Held { slot, arrived, size, ecn, flow, hosts, found_units: 0, is_marked: false };
+        let held = Held { slot, arrived, size, ecn, flow, hosts, dscp, found_units: 0, is_marked: false };
         if self.trace.is_some() {
             self.trace_held(slot, hop);
         }

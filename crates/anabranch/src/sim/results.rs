@@ -1,7 +1,8 @@
 //! The results of a run: its row of scalars, and its traces.
 
-use anabranch_transport::endpoint::{Endpoint as _, Observed as _};
+use anabranch_transport::endpoint::Endpoint as _;
 use anabranch_transport::flow::Side;
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::report::{Row, declare};
 use anabranch_transport::time::Time;
 

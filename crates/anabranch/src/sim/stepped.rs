@@ -3,8 +3,9 @@
 //! Nothing waits between two pieces, neither a thread nor a lock: the run is an object, and what it has
 //! computed so far is all that there is of it.
 
-use anabranch_transport::endpoint::{Command, Observed as _, PathSample};
+use anabranch_transport::endpoint::Command;
 use anabranch_transport::flow::Side;
+use anabranch_transport::observed::{Observed as _, PathSample};
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 

@@ -1,5 +1,6 @@
 //! Routes: which links, in which direction, a flow's packets cross, and when each crossing is computed.
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::{IpVersion, Side};
 use anabranch_transport::rng::fnv1a;
 use indexmap::{IndexMap, IndexSet};
@@ -37,6 +38,8 @@ pub(super) struct Label {
     /// The nodes at which the route begins and ends, numbered in the order in which flows name them. The
     /// numbers of more than 256 nodes begin again with 0.
     pub(super) hosts: [u8; 2],
+    /// The treatment that the flow's packets ask for.
+    pub(super) dscp: Dscp,
 }
 
 /// The routes of every flow, side and path, one behind the other.
@@ -168,7 +171,7 @@ impl Routes {
                 side.push(hops);
             }
         }
-        self.add_sides(sides, name, &flow.paths, hosts);
+        self.add_sides(sides, name, &flow.paths, hosts, flow.dscp);
         Ok(())
     }
 
@@ -182,13 +185,20 @@ impl Routes {
             let hosts = [from, to].map(|node| nodes.insert_full(node).0 as u8);
             let sides = path_hops(scenario, name, path, [from, to])?.map(|hops| vec![hops]);
             // No flow's name contains a slash, so this one is unique.
-            self.add_sides(sides, "/portal", std::slice::from_ref(name), hosts);
+            self.add_sides(sides, "/portal", std::slice::from_ref(name), hosts, Dscp::CS0);
         }
         Ok(())
     }
 
     /// Adds the routes of a flow, for each side one for each of its paths.
-    fn add_sides(&mut self, sides: [Vec<Vec<Hop>>; 2], name: &str, paths: &[String], hosts: [u8; 2]) {
+    fn add_sides(
+        &mut self,
+        sides: [Vec<Vec<Hop>>; 2],
+        name: &str,
+        paths: &[String],
+        hosts: [u8; 2],
+        dscp: Dscp,
+    ) {
         let [from, to] = hosts;
         let index = self.firsts.len() as u32;
         let mut receivers = [Side::B, Side::A].into_iter();
@@ -198,7 +208,7 @@ impl Routes {
             let hosts = if receiver == Side::B { [from, to] } else { [to, from] };
             for (hops, path) in hops_of_paths.into_iter().zip(paths) {
                 let names = format!("{name}/{}/{path}", receiver.peer().name());
-                self.labels.push(Label { flow: fnv1a(names.as_bytes()) as u32, hosts });
+                self.labels.push(Label { flow: fnv1a(names.as_bytes()) as u32, hosts, dscp });
                 self.starts.push(self.hops.len() as u32);
                 self.receivers.push((index, receiver));
                 self.hops.extend(hops);

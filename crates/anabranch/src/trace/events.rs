@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
-use anabranch_transport::endpoint::{Event, PathSample};
+use anabranch_transport::endpoint::Event;
 use anabranch_transport::flow::Side;
+use anabranch_transport::observed::PathSample;
 use anabranch_transport::report::declare;
 use anabranch_transport::time::{Duration, Time};
 
@@ -140,8 +141,8 @@ impl EventTrace {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::endpoint::Repairs;
     use anabranch_transport::flow::PathId;
+    use anabranch_transport::observed::Repairs;
     use anabranch_transport::path::PathState;
 
     use super::*;

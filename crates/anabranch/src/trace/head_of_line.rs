@@ -1,8 +1,8 @@
 //! Head-of-line blocking: data that has arrived and waits for earlier data. The trace has a row for every
 //! interval in which what was missing had been sent on the same path.
 
-use anabranch_transport::endpoint::{HeadOfLine, Transmission};
 use anabranch_transport::flow::{PathId, Side};
+use anabranch_transport::observed::{HeadOfLine, Transmission};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 

@@ -100,7 +100,7 @@ fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
         ("destination port", datagram.destination_port.to_string()),
     ];
     let mut all = vec![Header { name: "UDP", bytes: udp::HEADER_BYTES, fields }];
-    for packet in &datagram.packets {
+    for packet in datagram.packets() {
         let name = match packet.level {
             quic::Level::Initial => "QUIC Initial packet",
             quic::Level::ZeroRtt => "QUIC 0-RTT packet",

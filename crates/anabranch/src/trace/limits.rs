@@ -1,8 +1,8 @@
 //! Where the time of each path went: an account of what held its sender back, and the limit trace, with a row
 //! for every interval in which that stayed the same.
 
-use anabranch_transport::endpoint::{LimitedBy, PathLimit};
 use anabranch_transport::flow::{PathId, Side};
+use anabranch_transport::observed::{LimitedBy, PathLimit};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 

@@ -1,7 +1,7 @@
 //! The path trace: a row whenever the state of an endpoint's path changed.
 
-use anabranch_transport::endpoint::PathSample;
 use anabranch_transport::flow::Side;
+use anabranch_transport::observed::PathSample;
 use anabranch_transport::report::declare;
 use anabranch_transport::time::{Duration, Time};
 

@@ -68,7 +68,7 @@ class Explained:
 
     flow: Flow
     account: accounts.Flow | None
-    """The time of its paths; None for UDP, and where the capture is of the receiver."""
+    """The time of its paths; None for UDP, and where the capture is of the receiver or one way."""
     senders: tuple[Sender | None, Sender | None]
     ways: tuple[list[Way], list[Way]]
     """What each end sent, by path."""
@@ -77,14 +77,17 @@ class Explained:
     notes: list[str]
     calls: tuple[Rated, ...] = ()
     """What each direction in RTP is worth."""
+    seen: tuple[int, ...] = (0, 1)
+    """The sides of which the capture shows what held them back: not of one that is far away."""
 
     def parts(self, width: int) -> "Iterator[RenderableType]":
         """Tables and sentences for people."""
         flow = self.flow
         times = f"{wording.number(flow.start_s, 4)} s to {wording.number(flow.end_s, 4)} s"
         yield f"{flow.name}, {flow.packets:,} packets, {times}:"
-        for end in self.account.ends if self.account is not None else ():
-            if any(path.carried is not None for path in end.paths):
+        ends = self.account.ends if self.account is not None else ()
+        for side, end in enumerate(ends):
+            if side in self.seen and any(path.carried is not None for path in end.paths):
                 yield f"what held {end.host} (side {end.side}) back:"
                 yield tables.shares(end, width)
         yield self._table(width)
@@ -186,7 +189,7 @@ class Explained:
             "waits": None if way.waits is None else asdict(way.waits),
             "packets_sent_again": way.again,
         }
-        if self.account is not None:
+        if self.account is not None and side in self.seen:
             path = next(one for one in self.account.ends[side].paths if one.name == way.path)
             content |= {
                 "seconds": path.seconds,
@@ -290,25 +293,36 @@ def _explained(flow: Flow, journeys: Journeys, codec: str | None, file: Path) ->
     if place == _UNKNOWN:
         notes.append("There is no handshake: it is taken to be captured where the data is sent.")
     ways = (both[0], both[1])
-    if place in {0, 1} and place != main:
-        host = flow.hosts[1 - main]
-        notes.append(
-            f"Captured at {host}, which got the data: what held the sender back is not seen."
-        )
+    far, is_heard = flow.hosts[1 - main], bool(_used(flow, 1 - main))
+    if (place in {0, 1} and place != main) or not is_heard:
+        why = f"Captured at {far}, which got the data"
+        if not is_heard:
+            why = f"The capture has nothing that {far} sent"
+        notes.append(f"{why}: what held the sender back is not seen.")
+        if not both[main]:
+            notes.append("No packet carries data.")
         notes += [f"{way.path}: {causes.losses(way.losses)}." for way in both[main]]
         return Explained(flow, None, senders, ways, [], None, notes)
     sender = senders[main]
     notes += causes.timers(sender)
     if not sender.knows_window:
         notes.append(
-            f"The scale of {flow.hosts[1 - main]}'s receive window is not known, since the "
+            f"The scale of {far}'s receive window is not known, since the "
             "connection began before the capture: whether it held the sender back is not seen, "
             "unless it was closed."
+        )
+    if sender.beyond:
+        went = f"{wording.counted(sender.beyond, 'packet')} went"
+        notes.append(
+            f"{went} beyond {far}'s receive window as it is in the capture, which "
+            "lacks acknowledgements, or something on the path changed the window: it does not "
+            "count there."
         )
     of_paths = {one.name: one for one in account.ends[main].paths}
     tracks = {track.name: track for track in sender.tracks}
     named = [causes.of_path(sender, tracks[w.path], of_paths[w.path], w) for w in both[main]]
-    return Explained(flow, account, senders, ways, named, _main(named, of_paths), notes)
+    seen = (0, 1) if place not in {0, 1} else (main,)
+    return Explained(flow, account, senders, ways, named, _main(named, of_paths), notes, seen=seen)
 
 
 def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path) -> Explained:
@@ -469,6 +483,8 @@ def _account(flow: Flow, senders: Sequence[Sender], ways: Sequence[list[Way]]) -
         whole = _together(sender.tracks)
         if not ways["ab".index(side)]:
             whole = [(flow.start_s, max(flow.end_s, flow.start_s + 1e-9), "application_limited")]
+        elif not whole:  # all packets have one time
+            whole = [(flow.start_s, flow.start_s + 1e-9, "under_way")]
         for number, limits in [
             (accounts.CONNECTION, whole),
             *enumerate(t.limits for t in sender.tracks),

@@ -139,8 +139,8 @@ def waits(waited: Waits) -> str:
         return f"{what} {_ms(waited.least_ms)}."
     what = "packets took" if waited.is_one_way else "round trips took"
     if waited.samples < _FEW:
-        most = _ms(waited.least_ms + waited.most_ms)
-        return f"{waited.samples} {what} {_ms(waited.least_ms)} to {most}."
+        least, most = _ms(waited.least_ms), _ms(waited.least_ms + waited.most_ms)
+        return f"{waited.samples} {what} {least if least == most else f'{least} to {most}'}."
     return (
         f"Its {what} {_ms(waited.mean_ms)} longer on average than the least, "
         f"{_ms(waited.least_ms)}: 95 % at most {_ms(waited.most_of_ms)} longer, the longest "

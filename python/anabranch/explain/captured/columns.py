@@ -83,6 +83,7 @@ def look(capture: Capture, packets: Packets) -> Looked:
         tells_apart=tells,
         is_numbered=_is_numbered(packets)[rows],
         round_trip_s=trips[flow[rows]],
+        tick_s=copies.ticks(packets.stamp[rows], sender[rows], seen_s[rows]),
     )
     is_copy |= copies.wholes(
         np.where(packets.protocol == TCP, sender * (int(place.max()) + 1) + place, -1)[rows],

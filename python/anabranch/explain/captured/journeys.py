@@ -19,9 +19,9 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support import bounded, clocks, segments, wording
 from anabranch.support.capture import Capture
-from anabranch.support.flows import DATA_CHUNKS, INIT_CHUNKS
+from anabranch.support.flows import DATA_CHUNKS, INIT_CHUNKS, connections
 from anabranch.support.gathered import bytes_of
-from anabranch.support.packets import ACK, FIN, ICMP, ICMP6, SYN, TCP, Packets
+from anabranch.support.packets import FIN, ICMP, ICMP6, SYN, TCP, Packets
 
 from .columns import Looked, look
 from .packets import PROTOCOLS, is_used
@@ -427,7 +427,8 @@ def _directions(capture: Capture, looked: Looked) -> list[Direction]:
 def _seen(capture: Capture, looked: Looked, names: list[str]) -> tuple[_Seen, dict[int, str]]:
     """All sightings, and the words for those where a comment says that a packet goes no further."""
     packets, rows = looked.packets, looked.rows
-    generation = _generations(packets, rows, looked.flow[rows])
+    forward = looked.sender[rows] % 2 > 0
+    generation = connections(packets, rows, looked.flow[rows], forward)
     place = np.array([names.index(name) for name in names], dtype=np.int64)[looked.place[rows]]
     key = looked.sender[rows] * (int(generation.max()) + 1) + generation
     _, first, way = np.unique(key, return_index=True, return_inverse=True)
@@ -463,26 +464,6 @@ def _sightings(seen: _Seen, near_rows: Integers, behind: Integers) -> tuple[Inte
     times = np.diff(behind, prepend=0)[packet]
     nth = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
     return np.repeat(known, times), np.repeat(behind[packet] - times, times) + nth
-
-
-def _generations(packets: Packets, rows: Integers, flow: Integers) -> Integers:
-    """Which connection of its flow each packet is of: another SYN than the last begins the next."""
-    asking = np.flatnonzero(
-        (packets.protocol[rows] == TCP) & (packets.flags[rows] & (SYN | ACK) == SYN)
-    )
-    by_flow = asking[np.argsort(flow[asking], kind="stable")]
-    anew = (np.diff(flow[by_flow]) == 0) & (np.diff(packets.sequence[rows[by_flow]]) != 0)
-    begins = np.zeros(len(rows), dtype=np.int64)
-    begins[by_flow[1:][anew]] = 1
-    if not anew.any():
-        return begins
-    order = np.argsort(flow, kind="stable")
-    count = np.cumsum(begins[order])
-    starts = np.flatnonzero(np.diff(flow[order], prepend=-1))
-    before = (count - begins[order])[starts]
-    found = np.empty(len(rows), dtype=np.int64)
-    found[order] = count - np.repeat(before, np.diff([*starts, len(rows)]))
-    return found
 
 
 class _Cut(NamedTuple):

@@ -140,6 +140,8 @@ class Sender:
         """Packets with which it asked for the connection, or granted it."""
         self.knows_window: bool = found["knows_window"]
         """Whether the capture has the scale of the peer's window, wherever it is not closed."""
+        self.beyond: int = found["beyond"]
+        """Packets of TCP that went beyond the peer's window as it is in the capture."""
 
 
 def _arrays(track: dict[str, Any]) -> dict[str, Any]:

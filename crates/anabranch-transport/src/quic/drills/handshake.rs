@@ -47,7 +47,7 @@ fn datagrams_with_initial_packets_are_padded() {
     pair.run_for(ms(300));
     let with_initial = pair.log.iter().filter(|logged| logged.levels()[0] == Level::Initial);
     for logged in with_initial {
-        let elicits = logged.datagram.packets[0].elicits_ack();
+        let elicits = logged.datagram.packets()[0].elicits_ack();
         assert!(logged.bytes >= 1_200 || (logged.from == Side::B && !elicits), "{logged:?}");
     }
 }
@@ -86,7 +86,7 @@ fn a_client_breaks_the_deadlock() {
     let mut pair = Pair::new(&config);
     // Only the Initial packet of the server arrives, which acknowledges all that the client has sent.
     pair.drop_if = Box::new(move |now, from, datagram| {
-        from == Side::B && now < Time::from_millis(500) && datagram.packets[0].level != Level::Initial
+        from == Side::B && now < Time::from_millis(500) && datagram.packets()[0].level != Level::Initial
     });
     pair.command(Side::A, Command::Connect);
     pair.run_for(ms(3_000));
@@ -156,8 +156,8 @@ fn transport_parameters_name_the_ids_of_the_handshake() {
 /// Any one datagram of a handshake may be lost.
 #[test]
 fn a_handshake_survives_the_loss_of_any_datagram() {
-    for lost in 0..14 {
-        let mut pair = Pair::new(&Config::default());
+    for (lost, retry) in (0..14).flat_map(|lost| [(lost, false), (lost, true)]) {
+        let mut pair = Pair::new(&Config { retry: Some(retry), ..Config::default() });
         let mut count = 0;
         pair.drop_if = Box::new(move |_, _, _| {
             count += 1;

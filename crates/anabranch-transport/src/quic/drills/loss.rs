@@ -65,10 +65,10 @@ fn a_lost_tail_is_probed() {
     assert_eq!(drill.end.stats().packets_lost, 0, "a timeout is no loss (section 6.2)");
     drill.at(1_000 + 3 * timeout + 3);
     assert_eq!(drill.sent().len(), 2, "doubled");
-    assert_eq!((drill.end.stats().timeouts, drill.end.pto_count), (2, 2));
+    assert_eq!((drill.end.stats().timeouts, drill.end.paths[0].rtt.back_offs()), (2, 2));
     let last = drill.end.paths[0].space.next - 1;
     drill.ack(&[(last, last)]);
-    assert_eq!(drill.end.pto_count, 0);
+    assert_eq!(drill.end.paths[0].rtt.back_offs(), 0);
 }
 
 /// Section 6.2.4: what is new is sent instead, if there is some.
@@ -96,10 +96,10 @@ fn samples_are_of_the_newest_packet() {
     drill.at(1_050);
     drill.ack(&[(first + 1, first + 1)]);
     let rtt = drill.end.paths[0].rtt;
-    assert_eq!(rtt.latest.as_nanos(), 50_000_000);
+    assert_eq!(rtt.latest().as_nanos(), 50_000_000);
     drill.at(1_090);
     drill.ack(&[(first, first + 1)]);
-    assert_eq!(drill.end.paths[0].rtt.latest, rtt.latest);
+    assert_eq!(drill.end.paths[0].rtt.latest(), rtt.latest());
 }
 
 /// Section 7.3.2: losses of one flight reduce the window once.

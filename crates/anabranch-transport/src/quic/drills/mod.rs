@@ -3,5 +3,6 @@
 mod closing;
 mod handshake;
 mod loss;
+mod strangers;
 mod streams;
 mod transfer;

@@ -86,7 +86,7 @@ impl Association {
         own.t3 = Time::NEVER;
         own.rtt_probe = None;
         if self.sender.outstanding.on(to) > 0 && self.routing.paths[to.index()].t3.is_never() {
-            let rto = self.routing.paths[to.index()].rto.rto;
+            let rto = self.routing.paths[to.index()].rtt.rto();
             self.routing.paths[to.index()].t3 = self.deadline(now, rto);
         }
     }

@@ -284,7 +284,7 @@ impl Association {
         let chunk = Chunk::Asconf(Box::new(asconf.clone()));
         self.stats.asconfs_sent += 1;
         self.transmit_authenticated(path, chunk);
-        let t4 = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+        let t4 = self.deadline(now, self.routing.paths[path.index()].rtt.rto());
         if let Some(addresses) = &mut self.parts.addresses {
             addresses.t4 = t4;
         }

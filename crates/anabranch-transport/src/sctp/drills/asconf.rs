@@ -261,7 +261,7 @@ fn an_answer_to_what_was_never_asked_ends_the_association() {
         }))
     };
     give(&mut pair, Side::A, FIRST, ack(serial.wrapping_sub(1)));
-    assert_eq!(pair.closed(Side::A), None, "an old one is nothing");
+    assert_eq!(pair.closed_at(Side::A), None, "an old one is nothing");
     give(&mut pair, Side::A, FIRST, ack(serial.wrapping_add(3)));
     assert_eq!(closed(&pair, Side::A), Some(CloseReason::Aborted));
 }
@@ -296,9 +296,9 @@ fn an_abort_to_an_address_that_is_being_deleted_is_ignored() {
     pair.command(Side::A, Command::DeleteAddress(FIRST));
     let abort = Chunk::Abort(crate::wire::sctp::chunk::Abort { tag_reflected: false, cause: None });
     give(&mut pair, Side::A, FIRST, abort.clone());
-    assert_eq!(pair.closed(Side::A), None);
+    assert_eq!(pair.closed_at(Side::A), None);
     give(&mut pair, Side::A, SECOND, abort);
-    assert!(pair.closed(Side::A).is_some(), "to another address it counts");
+    assert!(pair.closed_at(Side::A).is_some(), "to another address it counts");
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn an_address_may_come_back() {
         }
         let sent = pair.sent(Side::A, "data").len();
         assert!(pair.received(Side::B).len() >= sent - 2, "{profile:?}");
-        assert_eq!(pair.closed(Side::A), None);
+        assert_eq!(pair.closed_at(Side::A), None);
     }
 }
 

@@ -57,8 +57,8 @@ fn abort_ends_both_at_once() {
     let start = pair.now;
     pair.command(Side::B, Command::Abort);
     pair.run_for(ms(1_000));
-    assert_eq!(pair.closed(Side::B), Some((start, CloseReason::Aborted)));
-    assert_eq!(pair.closed(Side::A), Some((start + ms(20), CloseReason::Aborted)));
+    assert_eq!(pair.closed_at(Side::B), Some((start, CloseReason::Aborted)));
+    assert_eq!(pair.closed_at(Side::A), Some((start + ms(20), CloseReason::Aborted)));
     let refused = pair.send(Side::A, 100, Reliability::Reliable, false);
     assert!(pair.heard(Side::A, &Event::Refused(refused)));
 }
@@ -85,5 +85,5 @@ fn a_wrong_verification_tag_is_ignored() {
     stray.command(Side::B, Command::Abort);
     let packet = stray.take_packet().expect("the ABORT is on its way");
     pair.input(Side::A, crate::endpoint::Input::Packet(Box::new(packet)));
-    assert_eq!(pair.closed(Side::A), None);
+    assert_eq!(pair.closed_at(Side::A), None);
 }

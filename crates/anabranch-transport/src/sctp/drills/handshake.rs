@@ -37,7 +37,7 @@ fn gives_up_after_max_init_retransmits() {
         pair.command(Side::A, Command::Connect);
         pair.run_for(ms(60_000));
         assert_eq!(pair.sent(Side::A, kind).len(), 4);
-        let (at, reason) = pair.closed(Side::A).expect("it ends");
+        let (at, reason) = pair.closed_at(Side::A).expect("it ends");
         assert_eq!(reason, CloseReason::Lost);
         // 1 + 2 + 4 + 8 s after the first chunk of its kind.
         let first = pair.sent(Side::A, kind)[0].at;

@@ -223,8 +223,8 @@ fn fixed_rto(profile: Profile, rto: u64, paths: usize) -> Pair {
         pair.run_for(ms(300));
     }
     pair.log.clear();
-    let estimates = [0, paths - 1].map(|path| pair.ends[0].routing.paths[path].rto);
-    let sums = estimates.map(|rto| rto.srtt.expect("there were samples") + rto.rttvar * 4);
+    let estimates = [0, paths - 1].map(|path| pair.ends[0].routing.paths[path].rtt);
+    let sums = estimates.map(|rtt| rtt.srtt().expect("there were samples") + rtt.rttvar() * 4);
     assert!(sums.iter().all(|sum| (ms(90)..=ms(125)).contains(sum)), "{sums:?}");
     pair
 }

@@ -18,8 +18,9 @@ mod stream_reconfiguration;
 mod streams;
 mod window;
 
-use crate::endpoint::{CloseReason, Observed as _, PathSample, Reliability};
+use crate::endpoint::{CloseReason, Reliability};
 use crate::flow::{Payload, Side};
+use crate::observed::{Observed as _, PathSample};
 use crate::path;
 use crate::sctp::testing::{Filter, Logged, Pair, config, ms};
 use crate::sctp::{Config, Profile};
@@ -62,7 +63,7 @@ fn sample(pair: &Pair, side: Side, path: usize) -> PathSample {
 }
 
 fn closed(pair: &Pair, side: Side) -> Option<CloseReason> {
-    pair.closed(side).map(|(_, reason)| reason)
+    pair.closed_at(side).map(|(_, reason)| reason)
 }
 
 fn sack(packet: &Logged) -> &Sack {

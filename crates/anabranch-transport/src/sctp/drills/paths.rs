@@ -217,7 +217,7 @@ fn association_max_retrans_ends_it() {
     pair.set_up(0, false);
     pair.send_reliable(1, 100);
     pair.run_for(ms(60_000));
-    let (at, reason) = pair.closed(Side::A).expect("it ends");
+    let (at, reason) = pair.closed_at(Side::A).expect("it ends");
     assert_eq!((at - start, reason), (Duration::from_secs(1 + 2 + 4 + 8), CloseReason::Lost));
 }
 

@@ -47,7 +47,7 @@ fn the_guard_runs_from_the_first_shutdown() {
     pair.run_for(Duration::from_secs(400));
     let first = pair.sent(Side::A, "shutdown")[0].at;
     assert_eq!(first, start + ms(40), "with the SACK");
-    assert_eq!(pair.closed(Side::A), Some((first + Duration::from_secs(300), CloseReason::Lost)));
+    assert_eq!(pair.closed_at(Side::A), Some((first + Duration::from_secs(300), CloseReason::Lost)));
     assert_eq!(pair.sent(Side::A, "abort").len(), 1);
 }
 
@@ -99,7 +99,7 @@ fn a_shutdown_stops_or_restarts_t3_rtx() {
             assert!(!pair.ends[0].routing.paths[0].t3.is_never());
             pair.command(Side::B, Command::Shutdown);
             pair.run_for(ms(30));
-            let rto = pair.ends[0].routing.paths[0].rto.rto;
+            let rto = pair.ends[0].routing.paths[0].rtt.rto();
             if is_last_lost {
                 // Linux's wheel adds up to 64 ms.
                 let expires = pair.ends[0].routing.paths[0].t3.saturating_since(start);
@@ -169,7 +169,7 @@ fn shutdown_goes_to_another_path_after_a_timeout() {
         let start = pair.now;
         pair.command(Side::A, Command::Shutdown);
         pair.run_for(Duration::from_secs(20));
-        let (at, reason) = pair.closed(Side::A).expect("it is closed");
+        let (at, reason) = pair.closed_at(Side::A).expect("it is closed");
         assert_eq!(reason, CloseReason::Shutdown, "{profile:?}");
         assert!(at - start < Duration::from_secs(10), "{profile:?}: {}", at - start);
     }

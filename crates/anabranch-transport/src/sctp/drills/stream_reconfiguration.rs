@@ -140,7 +140,7 @@ fn lost_requests_and_answers_are_made_up_for() {
         assert_eq!(story(&pair, Side::A), ["1 done", "2 done"]);
         assert_eq!(story(&pair, Side::B), ["1:0", "1 anew", "2 anew"], "once");
         // Timeouts that are followed by an answer do not count as errors.
-        assert!(pair.closed(Side::A).is_none());
+        assert!(pair.closed_at(Side::A).is_none());
     }
     let mut pair = open(&rfc(), 1);
     pair.drop_if = drop_first("re_config", 1);
@@ -160,7 +160,7 @@ fn unanswered_requests_are_errors() {
     pair.drop_if = drop_first("re_config", usize::MAX);
     reset(&mut pair, Side::A, &[1]);
     pair.run_for(ms(20_000));
-    let (_, reason) = pair.closed(Side::A).expect("it has ended");
+    let (_, reason) = pair.closed_at(Side::A).expect("it has ended");
     assert_eq!(reason, crate::endpoint::CloseReason::Lost);
     assert_eq!(sent(&pair, Side::A).len(), 3);
 }

@@ -5,8 +5,8 @@ use super::blocking::{Blocking, Ground};
 use super::config::{CwndUpdate, Sides};
 use super::copies::{Copied, Ended};
 use crate::cc::{AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, SentEvent};
-use crate::endpoint::LimitedBy;
 use crate::flow::PathId;
+use crate::observed::LimitedBy;
 use crate::path::scheduler::{Decision, Pending, Scheduler as _};
 use crate::sctp::association::Association;
 use crate::sctp::outstanding::{Buffered, SentState};
@@ -295,7 +295,7 @@ impl Association {
             let path = &self.routing.paths[index];
             let crate::cc::ControlState { cwnd, ssthresh, .. } = path.cc.state();
             assert_eq!((view.cwnd, view.ssthresh), (cwnd, ssthresh), "path {index}");
-            assert_eq!((view.srtt, view.rttvar), (path.rto.srtt, path.rto.rttvar), "path {index}");
+            assert_eq!((view.srtt, view.rttvar), (path.rtt.srtt(), path.rtt.rttvar()), "path {index}");
             assert_eq!(view.outstanding, in_use);
         }
     }

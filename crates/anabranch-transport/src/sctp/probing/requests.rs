@@ -22,7 +22,7 @@ impl Association {
     /// Brings those parts of the paths' status up to date that only policies that measure are told of.
     fn refresh_status(&mut self) {
         for (path, status) in self.routing.paths.iter().zip(&mut self.routing.status) {
-            (status.rto, status.mtu) = (path.rto.rto, path.mtu);
+            (status.rto, status.mtu) = (path.rtt.rto(), path.mtu);
         }
         let refresh = |path: &Path, status: &mut PathStatus| {
             let control = path.cc.state();
@@ -230,7 +230,7 @@ mod tests {
     use crate::endpoint::{Command, Event, Multipath as _};
     use crate::flow::Side;
     use crate::path::failover::{self, Failover, Settings};
-    use crate::path::{PathSelector, Retransmission, Selection, Selector};
+    use crate::path::{PathSelector, Selection, Selector};
     use crate::sctp::Config;
     use crate::sctp::config::Profile;
     use crate::sctp::testing::{Logged, Pair, config, drop_first, ms};
@@ -253,14 +253,7 @@ mod tests {
                 _ => self.failover.select(now, event, paths, selection),
             }
         }
-        fn retransmission_path(
-            &mut self,
-            loss: &Retransmission,
-            paths: &[PathStatus],
-            selection: &Selection,
-        ) -> PathId {
-            self.failover.retransmission_path(loss, paths, selection)
-        }
+        crate::path::retransmits_by_failover!();
         fn measures(&self) -> bool {
             true
         }

@@ -100,7 +100,7 @@ impl Association {
     }
 
     fn transmit_reset(&mut self, now: Time, path: PathId) {
-        let timer = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+        let timer = self.deadline(now, self.routing.paths[path.index()].rtt.rto());
         let Some(reset) = &mut self.parts.resets else { return };
         let Some(request) = &mut reset.outstanding else { return };
         (request.path, request.is_in_progress) = (path, false);
@@ -294,7 +294,7 @@ impl Association {
         let path = request.path;
         if result == outcome::IN_PROGRESS {
             request.is_in_progress = true;
-            let timer = self.deadline(now, self.routing.paths[path.index()].rto.rto);
+            let timer = self.deadline(now, self.routing.paths[path.index()].rtt.rto());
             if let Some(reset) = &mut self.parts.resets {
                 reset.timer = Some(timer);
             }

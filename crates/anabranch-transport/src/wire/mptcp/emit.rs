@@ -4,7 +4,8 @@ use super::checksum::PseudoHeader;
 use super::keys::{address_code, first_data_sequence};
 use super::{Handshake, InfiniteMapping, Join, Reset, Segment, Signal};
 use crate::flow::PathId;
-use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::bytes::Append as _;
+use crate::wire::mptcp::context::MptcpSending;
 use crate::wire::tcp::option::{MPTCP, NOP};
 
 /// Subtypes of the option.
@@ -47,7 +48,7 @@ pub(super) mod dss {
 impl Segment {
     /// Appends the bytes of the segment, checksum included, as they are sent on a path. Options that have no
     /// room, as in a model whose options are not on the wire, are left out.
-    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+    pub fn emit(&self, path: PathId, sending: &impl MptcpSending, out: &mut Vec<u8>) {
         let mut options = Vec::with_capacity(self.option_bytes as usize);
         if self.option_bytes > 0 {
             self.emit_handshake(sending, &mut options);
@@ -64,7 +65,7 @@ impl Segment {
     }
 
     /// Appends the checksum of a mapping of this segment's payload.
-    fn emit_checksum(&self, header: &PseudoHeader, sending: &impl Sending, out: &mut Vec<u8>) {
+    fn emit_checksum(&self, header: &PseudoHeader, sending: &impl MptcpSending, out: &mut Vec<u8>) {
         let mut payload = Vec::with_capacity(self.tcp.payload.length as usize);
         if self.tcp.payload.length > 0 {
             sending.payload(self.tcp.payload, &mut payload);
@@ -72,7 +73,7 @@ impl Segment {
         out.u16(header.checksum(&payload, 0));
     }
 
-    fn emit_handshake(&self, sending: &impl Sending, out: &mut Vec<u8>) {
+    fn emit_handshake(&self, sending: &impl MptcpSending, out: &mut Vec<u8>) {
         let has_checksum = self.options.has_checksum;
         match self.options.handshake {
             Some(Handshake::Capable { sender_key, receiver_key }) => {
@@ -113,7 +114,7 @@ impl Segment {
 
     /// Appends DSS (section 3.3). Numbers are as long as there is room for: the mapping's, unless it is to be
     /// short, comes before the acknowledgement's.
-    fn emit_dss(&self, sending: &impl Sending, out: &mut Vec<u8>) {
+    fn emit_dss(&self, sending: &impl MptcpSending, out: &mut Vec<u8>) {
         let options = &self.options;
         let is_mapped =
             options.infinite.is_some() || options.data_position.is_some() || options.data_fin.is_some();
@@ -179,7 +180,7 @@ impl Segment {
         }
     }
 
-    fn emit_signal(&self, sending: &impl Sending, out: &mut Vec<u8>) {
+    fn emit_signal(&self, sending: &impl MptcpSending, out: &mut Vec<u8>) {
         let [own_key, peers_key] = sending.connection_keys();
         match self.options.signal {
             Some(Signal::AddAddress { address, is_echo, port }) => {

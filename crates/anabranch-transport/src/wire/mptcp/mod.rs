@@ -2,6 +2,7 @@
 //! wire.
 
 mod checksum;
+pub mod context;
 mod emit;
 pub mod keys;
 mod parse;

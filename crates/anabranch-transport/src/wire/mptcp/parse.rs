@@ -6,7 +6,8 @@ use super::checksum::PseudoHeader;
 use super::emit::{BACKUP, CHECKSUMS, ECHO, EXTENSIBILITY, HMAC_SHA_256, TRANSIENT, VERSION, dss, subtype};
 use super::keys::{address_code, first_data_sequence};
 use super::{Handshake, InfiniteMapping, Join, Options, Reset, Segment, Signal};
-use crate::wire::bytes::{Reader, Receiving};
+use crate::wire::bytes::Reader;
+use crate::wire::mptcp::context::MptcpReceiving;
 use crate::wire::tcp;
 
 /// The contents of a DSS option (section 3.3).
@@ -122,7 +123,7 @@ impl Options {
     pub(in crate::wire) fn parse(
         values: &[&[u8]],
         carrier: Carrier<'_>,
-        receiving: &mut impl Receiving,
+        receiving: &mut impl MptcpReceiving,
     ) -> Option<Self> {
         let mut options = Self::default();
         for value in values {
@@ -139,7 +140,7 @@ impl Options {
         &mut self,
         mut value: Reader<'_>,
         carrier: Carrier<'_>,
-        receiving: &mut impl Receiving,
+        receiving: &mut impl MptcpReceiving,
     ) -> Option<()> {
         let Carrier { segment, payload } = carrier;
         let first = value.u8()?;
@@ -230,7 +231,7 @@ impl Options {
         &mut self,
         Dss { flags, ack, mapping }: Dss,
         Carrier { segment, payload }: Carrier<'_>,
-        receiving: &mut impl Receiving,
+        receiving: &mut impl MptcpReceiving,
     ) -> Option<()> {
         if self.infinite.is_some() {
             return None;

@@ -22,6 +22,15 @@ pub const LEAST_RESET_BYTES: usize = 21;
 /// What a datagram carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
+    /// A packet of another version, of which nothing else is known (section 6).
+    OtherVersion {
+        /// The version, which is neither 0 nor 1.
+        version: u32,
+        /// Where it goes to, and where it comes from, each of up to 255 bytes.
+        ids: [Box<[u8]>; 2],
+        /// How many bytes follow.
+        rest: u32,
+    },
     /// Packets, at most [`MOST_PACKETS`]; one with a short header is the last.
     Packets(SmallVec<[Packet; 1]>),
     /// The server does not know the connection any more (section 10.3).
@@ -42,8 +51,8 @@ pub enum Content {
     },
     /// The server knows these versions only (section 17.2.1).
     VersionNegotiation {
-        /// Where it goes to, and where it comes from.
-        ids: [ConnectionId; 2],
+        /// Where it goes to, and where it comes from, each of up to 255 bytes.
+        ids: [Box<[u8]>; 2],
         /// The versions.
         versions: Box<[u32]>,
     },
@@ -56,6 +65,8 @@ pub struct Parsed {
     pub content: Content,
     /// Packets of a level for which there is no key.
     pub without_key: u32,
+    /// Where the first of these begins, whose bytes are as they came.
+    pub without_key_at: Option<usize>,
     /// Packets that are not genuine: their tags are wrong.
     pub forged: u32,
     /// How a genuine packet breaks a rule, for which the connection is to be closed. What comes behind it is
@@ -72,18 +83,27 @@ pub struct Parsed {
 impl Content {
     /// Its length in bytes.
     pub fn size(&self) -> usize {
-        let header = |ids: &[ConnectionId; 2]| 1 + 4 + 1 + ids[0].len() + 1 + ids[1].len();
+        let header = |[to, from]: [usize; 2]| 1 + 4 + 1 + to + 1 + from;
         match self {
+            Self::OtherVersion { ids, rest, .. } => {
+                header(ids.each_ref().map(|id| id.len())) + *rest as usize
+            }
             Self::Packets(packets) => packets.iter().map(Packet::wire_size).sum(),
             Self::Reset { noise, token } => noise.len() + token.len(),
-            Self::Retry { ids, token, .. } => header(ids) + token.len() + TAG_BYTES,
-            Self::VersionNegotiation { ids, versions } => header(ids) + 4 * versions.len(),
+            Self::Retry { ids, token, .. } => header(ids.map(|id| id.len())) + token.len() + TAG_BYTES,
+            Self::VersionNegotiation { ids, versions } => {
+                header(ids.each_ref().map(|id| id.len())) + 4 * versions.len()
+            }
         }
     }
 
     /// Appends its bytes.
     pub fn emit<P: Protection>(&self, keys: &mut Keys<P>, fields: &mut impl Fields, out: &mut Vec<u8>) {
         match self {
+            Self::OtherVersion { version, ids, rest } => {
+                emit_header(FORM | FIXED, *version, ids.each_ref().map(|id| &**id), out);
+                out.resize(out.len() + *rest as usize, 0);
+            }
             Self::Packets(packets) => keys.seal(packets, fields, out),
             Self::Reset { noise, token } => {
                 let start = out.len();
@@ -96,13 +116,14 @@ impl Content {
             Self::Retry { ids, original, token } => {
                 let start = out.len();
                 // The bits that nobody uses are those of appendix A.4.
+                let ids = ids.each_ref().map(ConnectionId::bytes);
                 emit_header(FORM | FIXED | 0x3f, VERSION_1, ids, out);
                 out.extend(token);
                 let tag = P::retry_tag(*original, &out[start..]);
                 out.extend(tag);
             }
             Self::VersionNegotiation { ids, versions } => {
-                emit_header(FORM | FIXED, 0, ids, out);
+                emit_header(FORM | FIXED, 0, ids.each_ref().map(|id| &**id), out);
                 versions.iter().for_each(|version| out.u32(*version));
             }
         }
@@ -111,7 +132,7 @@ impl Content {
     /// Reads a datagram that came to an end whose connection IDs have `id_bytes` bytes. Its bytes are lost.
     ///
     /// # Errors
-    /// When it begins with no header of version 1, or with a Retry packet that answers nothing.
+    /// When it begins with no whole header, or with a Retry packet that answers nothing.
     pub fn parse<P: Protection>(
         bytes: &mut [u8],
         id_bytes: usize,
@@ -119,12 +140,14 @@ impl Content {
         fields: &mut impl Fields,
     ) -> Result<Parsed, Malformed> {
         // Opening what is no packet destroys it.
-        let last = bytes.last_chunk().copied().filter(|_| bytes.len() >= LEAST_RESET_BYTES);
+        let total = bytes.len();
+        let last = bytes.last_chunk().copied().filter(|_| total >= LEAST_RESET_BYTES);
         let mut parsed = Parsed::of(Self::Packets(SmallVec::new()));
         parsed.reset = last;
         let mut packets = SmallVec::new();
         let (mut rest, mut destination) = (bytes, None);
         while !rest.is_empty() && packets.len() < MOST_PACKETS {
+            let at = total - rest.len();
             let (found, length) = match Header::read(rest, id_bytes) {
                 Ok((header, behind)) => {
                     let length = rest.len() - behind.len();
@@ -151,6 +174,7 @@ impl Content {
             let largest = keys.largest[level.space()];
             let Some(key) = &mut keys.opening[level as usize] else {
                 parsed.without_key += 1;
+                parsed.without_key_at.get_or_insert(at);
                 continue;
             };
             let Some(opened) = sealed::open(packet, number_at, largest, key) else {
@@ -165,6 +189,7 @@ impl Content {
             if level == Level::OneRtt {
                 parsed.key_phase = Some(key_phase);
             }
+            fields.begin(level);
             let frames = if is_regular {
                 Frame::parse_all(content, fields)
             } else {
@@ -194,17 +219,25 @@ impl Content {
 
 impl Parsed {
     const fn of(content: Content) -> Self {
-        Self { content, without_key: 0, forged: 0, violation: None, key_phase: None, reset: None }
+        Self {
+            content,
+            without_key: 0,
+            without_key_at: None,
+            forged: 0,
+            violation: None,
+            key_phase: None,
+            reset: None,
+        }
     }
 }
 
 /// Appends the beginning of a packet with a long header and without a number.
-fn emit_header(first: u8, version: u32, ids: &[ConnectionId; 2], out: &mut Vec<u8>) {
+fn emit_header(first: u8, version: u32, ids: [&[u8]; 2], out: &mut Vec<u8>) {
     out.u8(first);
     out.u32(version);
     for id in ids {
         out.u8(id.len() as u8);
-        out.extend(id.bytes());
+        out.extend(id);
     }
 }
 
@@ -242,8 +275,13 @@ impl Found {
                 }
                 _ => Self::Forged,
             },
+            Header::OtherVersion { version, ids, rest } => {
+                let (ids, rest) = (ids.map(Box::from), rest.len() as u32);
+                Self::Whole(Content::OtherVersion { version, ids, rest })
+            }
             Header::VersionNegotiation { ids, versions } => {
                 let versions = versions.as_chunks().0.iter().map(|version| u32::from_be_bytes(*version));
+                let ids = ids.map(Box::from);
                 Self::Whole(Content::VersionNegotiation { ids, versions: versions.collect() })
             }
         }
@@ -334,12 +372,18 @@ mod tests {
             original in id(),
             token in proptest::collection::vec(any::<u8>(), 1..100),
             versions in proptest::collection::vec(any::<u32>(), 1..10),
+            long_ids in [(); 2].map(|()| proptest::collection::vec(any::<u8>(), 0..=255)),
+            version in 2..=u32::MAX,
+            rest in 0..2_000_u32,
         ) {
             let mut peer = Keys { original: Some(original), ..Keys::plain() };
             let retry = Content::Retry { ids, original, token: token.into() };
             survives(&retry, &mut Keys::plain(), &mut peer);
-            let negotiation = Content::VersionNegotiation { ids, versions: versions.into() };
+            let ids = long_ids.map(Box::from);
+            let negotiation = Content::VersionNegotiation { ids: ids.clone(), versions: versions.into() };
             survives(&negotiation, &mut Keys::plain(), &mut peer);
+            let other = Content::OtherVersion { version, ids, rest };
+            survives(&other, &mut Keys::plain(), &mut peer);
         }
 
         /// Nothing that comes is too much.

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{ConnectionId, Frame, Level, Parameters, varint};
+use super::{ConnectionId, Content, Frame, Level, Parameters, varint};
 use crate::wire::udp::HEADER_BYTES;
 
 /// What protection adds to a packet (RFC 9001 section 5.3): every cipher has a tag of 16 bytes.
@@ -11,15 +11,15 @@ pub const TAG_BYTES: usize = 16;
 /// (RFC 9001 section 5.4.2).
 pub const LEAST_SAMPLED: usize = 4;
 
-/// A UDP datagram of packets that are coalesced (section 12.2).
+/// A UDP datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Source port.
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// The packets, at most one of each level.
-    pub packets: SmallVec<[Packet; 1]>,
+    /// What it carries.
+    pub content: Content,
 }
 
 /// A packet that is not protected (section 17).
@@ -45,9 +45,14 @@ pub struct Packet {
 }
 
 impl Datagram {
+    /// The packets that are coalesced in it (section 12.2), at most one of each level.
+    pub fn packets(&self) -> &[Packet] {
+        if let Content::Packets(packets) = &self.content { packets } else { &[] }
+    }
+
     /// The length of what UDP carries, in bytes.
     pub fn payload_bytes(&self) -> u32 {
-        self.packets.iter().map(Packet::wire_size).sum::<usize>() as u32
+        self.content.size() as u32
     }
 
     /// Length on the wire in bytes, without the IP header.
@@ -57,8 +62,15 @@ impl Datagram {
 
     /// The name of the frame that matters most to a reader, and the number of its packet.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
-        let Some(packet) = self.packets.last() else { return ("datagram", None) };
-        let frames = || self.packets.iter().flat_map(|packet| &packet.frames);
+        let packets = match &self.content {
+            Content::OtherVersion { .. } => return ("other_version", None),
+            Content::Packets(packets) => packets,
+            Content::Reset { .. } => return ("stateless_reset", None),
+            Content::Retry { .. } => return ("retry", None),
+            Content::VersionNegotiation { .. } => return ("version_negotiation", None),
+        };
+        let Some(packet) = packets.last() else { return ("datagram", None) };
+        let frames = || packets.iter().flat_map(|packet| &packet.frames);
         let data = frames().find(|frame| matches!(frame, Frame::Stream(_) | Frame::Datagram { .. }));
         let other = || frames().find(|frame| !matches!(frame, Frame::Ack(_) | Frame::Padding { .. }));
         let name = data.or_else(other).or_else(|| frames().next()).map_or("datagram", Frame::name);
@@ -67,7 +79,7 @@ impl Datagram {
 
     /// The bytes of an application that it carries.
     pub fn data_bytes(&self) -> u32 {
-        let frames = self.packets.iter().flat_map(|packet| &packet.frames);
+        let frames = self.packets().iter().flat_map(|packet| &packet.frames);
         frames
             .map(|frame| match frame {
                 Frame::Stream(stream) => stream.data.length,

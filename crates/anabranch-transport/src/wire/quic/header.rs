@@ -32,6 +32,15 @@ pub enum Level {
 pub enum Header<'a> {
     /// A packet of the handshake, or early data.
     Long(LongHeader<'a>),
+    /// A packet of another version, of which nothing else is known (RFC 8999 section 5.1).
+    OtherVersion {
+        /// The version, which is neither 0 nor 1.
+        version: u32,
+        /// Where it goes to, and where it comes from, each of up to 255 bytes.
+        ids: [&'a [u8]; 2],
+        /// What follows.
+        rest: &'a [u8],
+    },
     /// The server wants a token first (section 17.2.5).
     Retry {
         /// Where it goes to, and where it comes from.
@@ -45,8 +54,8 @@ pub enum Header<'a> {
     Short(ShortHeader<'a>),
     /// The server's versions (section 17.2.1).
     VersionNegotiation {
-        /// Where it goes to, and where it comes from.
-        ids: [ConnectionId; 2],
+        /// Where it goes to, and where it comes from, each of up to 255 bytes.
+        ids: [&'a [u8]; 2],
         /// Four bytes for each version.
         versions: &'a [u8],
     },
@@ -83,7 +92,7 @@ impl<'a> Header<'a> {
     /// packet. Connection IDs of this end have `id_bytes` bytes.
     ///
     /// # Errors
-    /// When it is not whole or of another version; a Version Negotiation packet is of any version.
+    /// When it is not whole, or breaks a rule of its version.
     pub fn read(bytes: &'a [u8], id_bytes: usize) -> Result<(Self, &'a [u8]), Malformed> {
         const SHORT: Malformed = malformed("there is no whole header");
         let mut reader = Reader(bytes);
@@ -99,8 +108,7 @@ impl<'a> Header<'a> {
         let version = reader.u32().ok_or(SHORT)?;
         let mut id = || {
             let length = usize::from(reader.u8().ok_or(SHORT)?);
-            let bytes = reader.take(length).ok_or(SHORT)?;
-            ConnectionId::new(bytes).ok_or(malformed("a connection ID has more than 20 bytes"))
+            reader.take(length).ok_or(SHORT)
         };
         let ids = [id()?, id()?];
         if version == 0 {
@@ -111,8 +119,10 @@ impl<'a> Header<'a> {
             return Ok((Self::VersionNegotiation { ids, versions }, &[]));
         }
         if version != VERSION_1 {
-            return Err(malformed("the version is not 1"));
+            return Ok((Self::OtherVersion { version, ids, rest: reader.0 }, &[]));
         }
+        let id = |bytes| ConnectionId::new(bytes).ok_or(malformed("a connection ID has more than 20 bytes"));
+        let ids = [id(ids[0])?, id(ids[1])?];
         if first & FIXED == 0 {
             return Err(malformed("the fixed bit is 0"));
         }
@@ -235,7 +245,14 @@ mod tests {
             (&[0x40, 1, 2][..], "there is no whole header"),
             (&[0x00, 1, 2, 3, 4], "the fixed bit is 0"),
             (&[0x80, 0, 0, 0, 1, 0, 0, 0, 0], "the fixed bit is 0"),
-            (&[0xc0, 0, 0, 0, 2, 0, 0], "the version is not 1"),
+            (&[0xc0, 0, 0, 0, 2, 0, 1], "there is no whole header"),
+            (
+                &[
+                    0xc0, 0, 0, 0, 1, 21, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+                    20, 21, 0,
+                ],
+                "a connection ID has more than 20 bytes",
+            ),
             (&[0xc0, 0, 0, 0, 1, 21], "there is no whole header"),
             (&[0x80, 0, 0, 0, 0, 0, 0], "versions have four bytes each, and there is at least one"),
             (&[0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3], "versions have four bytes each, and there is at least one"),
@@ -244,6 +261,9 @@ mod tests {
         ] {
             assert_eq!(Header::read(bytes, 4).unwrap_err().problem, problem, "{bytes:02x?}");
         }
+        // RFC 8999: of another version the IDs are known, of whatever length, and no bit.
+        let (header, _) = Header::read(&[0x80, 0, 0, 0, 2, 1, 7, 2, 8, 9, 5], 4).unwrap();
+        assert_eq!(header, Header::OtherVersion { version: 2, ids: [&[7], &[8, 9]], rest: &[5] });
         // Versions of any kind are read, also without the fixed bit.
         let (header, _) = Header::read(&[0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 4).unwrap();
         assert!(matches!(header, Header::VersionNegotiation { versions: [1, 2, 3, 4], .. }));

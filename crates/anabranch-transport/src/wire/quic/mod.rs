@@ -40,6 +40,9 @@ const fn malformed(problem: &'static str) -> Malformed {
 
 /// What the bytes of a frame need that the frame does not have: the data that it carries.
 pub trait Fields {
+    /// What follows belongs to a packet of this level.
+    fn begin(&mut self, _level: Level) {}
+
     /// Appends data.
     fn append(&mut self, part: Part, data: Payload, out: &mut Vec<u8>);
 

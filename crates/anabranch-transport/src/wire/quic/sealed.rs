@@ -2,10 +2,12 @@
 
 use super::datagram::{Datagram, Packet, TAG_BYTES};
 use super::header::{Level, LongHeader, ShortHeader, VERSION_1};
-use super::protection::{Envelope, Plain, Protection, SAMPLE_BYTES};
+use super::keys::Keys;
+use super::protection::{Envelope, Protection, SAMPLE_BYTES};
 use super::{Fields, Part, decode_packet_number};
 use crate::flow::{PathId, Payload};
-use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::bytes::Sending;
+use crate::wire::udp;
 
 /// The bits of the first byte that are masked, in a long and in a short header (RFC 9001 section 5.4.1).
 const MASKED: [u8; 2] = [0x0f, 0x1f];
@@ -34,6 +36,7 @@ pub(super) fn seal<P: Protection>(
     let number_at = out.len();
     out.extend(&packet.number.to_be_bytes()[8 - number_bytes..]);
     let content_at = out.len();
+    fields.begin(packet.level);
     packet.frames.iter().for_each(|frame| frame.emit(fields, out));
     let (header, content) = out[start..].split_at_mut(content_at - start);
     let key_phase = key_phase && is_short;
@@ -98,16 +101,11 @@ pub(super) fn open<'a, P: Protection>(
 
 impl Datagram {
     /// Appends the bytes of the UDP datagram, without protection: tags are zeros, and so is the handshake.
-    pub fn emit(&self, _path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
-        out.u16(self.source_port);
-        out.u16(self.destination_port);
-        out.u16(self.wire_size() as u16);
-        // RFC 768: there is no checksum.
-        out.u16(0);
-        let mut fields = OfSender(sending);
-        for packet in &self.packets {
-            seal(packet, false, &mut Plain, &mut fields, out);
-        }
+    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        let ports = [self.source_port, self.destination_port];
+        udp::wrap(ports, sending.addresses(path), out, |out| {
+            self.content.emit(&mut Keys::plain(), &mut OfSender(sending), out);
+        });
     }
 }
 
@@ -130,7 +128,7 @@ impl<S: Sending> Fields for OfSender<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::quic::{ConnectionId, Frame, Header};
+    use crate::wire::quic::{ConnectionId, Frame, Header, Plain};
 
     struct Nothing;
 

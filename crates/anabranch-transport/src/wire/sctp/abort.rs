@@ -15,7 +15,8 @@
 use super::codes::{TAG_REFLECTED, chunk};
 use super::error_cause::ErrorCause;
 use super::writer::Writer;
-use crate::wire::bytes::{Reader, Sending};
+use crate::wire::bytes::Reader;
+use crate::wire::sctp::context::SctpSending;
 
 /// An ABORT chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Abort {
         4 + self.cause.as_ref().map_or(0, ErrorCause::wire_size)
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::ABORT, if self.tag_reflected { TAG_REFLECTED } else { 0 }, |writer| {
             if let Some(cause) = &self.cause {
                 cause.emit(writer);

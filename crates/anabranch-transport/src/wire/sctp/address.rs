@@ -27,7 +27,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::codes::parameter;
 use super::writer::Writer;
 use crate::flow::IpVersion;
-use crate::wire::bytes::{Reader, Sending};
+use crate::wire::bytes::Reader;
+use crate::wire::sctp::context::SctpSending;
 
 /// The length of such a parameter.
 pub(super) const fn address_bytes(ip: IpVersion) -> u32 {
@@ -37,7 +38,7 @@ pub(super) const fn address_bytes(ip: IpVersion) -> u32 {
     }
 }
 
-pub(super) fn emit_address(address: IpAddr, writer: &mut Writer<'_, impl Sending>) {
+pub(super) fn emit_address(address: IpAddr, writer: &mut Writer<'_, impl SctpSending>) {
     match address {
         IpAddr::V4(address) => {
             writer.parameter(parameter::IPV4_ADDRESS, |writer| writer.out.extend(address.octets()));

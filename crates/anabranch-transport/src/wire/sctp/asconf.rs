@@ -41,7 +41,8 @@ use super::codes::{self, cause, chunk, parameter};
 use super::tlv::{next_value, padded};
 use super::writer::Writer;
 use crate::flow::{IpVersion, PathId};
-use crate::wire::bytes::{Append as _, Reader, Receiving, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// An ASCONF chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Asconf {
         8 + address + self.requests.len() as u32 * (8 + address) + refused
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::ASCONF, 0, |writer| {
             writer.out.u32(self.serial);
             let [source, _] = writer.sending.addresses(writer.path);
@@ -115,7 +116,7 @@ impl Asconf {
         });
     }
 
-    pub(super) fn parse(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Self> {
+    pub(super) fn parse(mut reader: Reader<'_>, receiving: &mut impl SctpReceiving) -> Option<Self> {
         let serial = reader.u32()?;
         let (kind, value) = next_value(&mut reader)?;
         let ip = match parse_address(kind, value)? {
@@ -164,7 +165,7 @@ pub(super) fn emit_request(
     change: AddressChange,
     correlation: u32,
     address: IpAddr,
-    writer: &mut Writer<'_, impl Sending>,
+    writer: &mut Writer<'_, impl SctpSending>,
 ) {
     let address = match (change, address) {
         (AddressChange::DeleteOthers, IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
@@ -187,7 +188,7 @@ pub(super) fn emit_request(
 fn place(
     change: AddressChange,
     address: IpAddr,
-    receiving: &mut impl Receiving,
+    receiving: &mut impl SctpReceiving,
 ) -> Result<(AddressChange, PathId), u16> {
     if address.is_unspecified() {
         let change = if change == AddressChange::Delete { AddressChange::DeleteOthers } else { change };

@@ -40,7 +40,8 @@ use super::codes::{cause, chunk, parameter};
 use super::tlv::{next_value, padded};
 use super::writer::Writer;
 use crate::flow::IpVersion;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// An ASCONF-ACK chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl AsconfAck {
         8 + self.responses.iter().map(size).sum::<u32>() + refused
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::ASCONF_ACK, 0, |writer| {
             writer.out.u32(self.serial);
             self.responses.iter().for_each(|response| response.emit(writer));
@@ -127,7 +128,7 @@ impl AsconfAck {
 }
 
 impl AddressResponse {
-    fn emit(self, writer: &mut Writer<'_, impl Sending>) {
+    fn emit(self, writer: &mut Writer<'_, impl SctpSending>) {
         let Self { correlation, error } = self;
         let code = match error {
             None => {

@@ -23,7 +23,8 @@ use super::codes::{chunk, parameter};
 use super::fault::malformed;
 use super::tlv::next_whole;
 use super::writer::Writer;
-use crate::wire::bytes::{Append as _, Malformed, Reader, Receiving, Secret, Sending};
+use crate::wire::bytes::{Append as _, Malformed, Reader, Secret};
+use crate::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// Length in bytes of the code at the end of a State Cookie.
 pub(super) const COOKIE_CODE_BYTES: usize = 20;
@@ -65,7 +66,7 @@ impl Hmac {
     }
 
     /// Writes an AUTH chunk, with zeros in place of the code.
-    pub(super) fn emit(self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::AUTH, 0, |writer| {
             // Shared key identifier 0, the only one, which stands for the secret of the users if they have
             // one.
@@ -196,7 +197,7 @@ pub fn association_key(one: &[u8], other: &[u8]) -> Vec<u8> {
 pub(super) fn check_signature(
     value: &[u8],
     signed: &[u8],
-    receiving: &impl Receiving,
+    receiving: &impl SctpReceiving,
 ) -> Result<Hmac, Malformed> {
     let mut reader = Reader(value);
     let (shared_key, algorithm) = (reader.u16(), reader.u16());

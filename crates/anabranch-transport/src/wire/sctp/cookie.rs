@@ -65,7 +65,8 @@ use super::tlv::padded;
 use super::writer::Writer;
 use crate::flow::IpVersion;
 use crate::time::{Duration, Time};
-use crate::wire::bytes::{Append as _, Reader, Secret, Sending};
+use crate::wire::bytes::{Append as _, Reader, Secret};
+use crate::wire::sctp::context::SctpSending;
 
 /// Which of the peer's abilities a State Cookie keeps, one bit for each.
 const COOKIE_FORWARD_TSN: u8 = 1;
@@ -100,7 +101,7 @@ impl Cookie {
     }
 
     /// Writes the cookie itself.
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         match self {
             Self::Own(cookie) => {
                 let (secret, addresses) = (writer.sending.secret(), writer.sending.peer_addresses());

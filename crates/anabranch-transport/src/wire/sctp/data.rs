@@ -23,7 +23,8 @@ use super::fault::{Fault, SHORT};
 use super::tlv::padded;
 use super::writer::Writer;
 use crate::flow::Payload;
-use crate::wire::bytes::{Append as _, Piece, Reader, Receiving, Sending};
+use crate::wire::bytes::{Append as _, Piece, Reader};
+use crate::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// Size of a DATA chunk's header in bytes (RFC 9260 section 3.3.1).
 pub const DATA_HEADER_BYTES: u32 = 16;
@@ -58,7 +59,7 @@ impl Data {
         DATA_HEADER_BYTES + padded(self.payload.length)
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         let flags = data_flags([self.beginning, self.ending, self.unordered, self.immediate]);
         writer.with_header(chunk::DATA, flags, |writer| {
             writer.out.u32(self.tsn);
@@ -72,7 +73,7 @@ impl Data {
     pub(super) fn parse(
         flags: u8,
         mut reader: Reader<'_>,
-        receiving: &mut impl Receiving,
+        receiving: &mut impl SctpReceiving,
     ) -> Result<Self, Fault> {
         let mut header = || Some((reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
         let (tsn, stream, ssn, ppid) = header().ok_or(SHORT)?;
@@ -94,7 +95,7 @@ impl Data {
 pub(super) fn keep_payload(
     piece: Piece,
     reader: Reader<'_>,
-    receiving: &mut impl Receiving,
+    receiving: &mut impl SctpReceiving,
 ) -> Result<Payload, Fault> {
     if reader.is_empty() {
         // RFC 9260 section 6.2.

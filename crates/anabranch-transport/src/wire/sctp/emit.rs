@@ -6,11 +6,12 @@ use super::chunk::Chunk;
 use super::codes::{TAG_REFLECTED, chunk};
 use super::writer::Writer;
 use crate::flow::PathId;
-use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::bytes::Append as _;
+use crate::wire::sctp::context::SctpSending;
 
 impl SctpPacket {
     /// Appends the bytes of the packet, checksum included, as they are sent on a path.
-    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+    pub fn emit(&self, path: PathId, sending: &impl SctpSending, out: &mut Vec<u8>) {
         let start = out.len();
         out.u16(self.source_port);
         out.u16(self.destination_port);
@@ -39,7 +40,7 @@ impl SctpPacket {
 }
 
 impl Chunk {
-    fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         match self {
             Self::Abort(abort) => abort.emit(writer),
             Self::Asconf(asconf) => asconf.emit(writer),

@@ -18,7 +18,8 @@ use super::codes::{self, cause};
 use super::tlv::{next_value, padded};
 use super::writer::Writer;
 use crate::time::Duration;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// Error causes (RFC 9260 section 3.3.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl ErrorCause {
         }
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         match self {
             Self::IllegalAsconfAck => writer.parameter(cause::ILLEGAL_ASCONF_ACK, |_| {}),
             Self::Other(other) => {

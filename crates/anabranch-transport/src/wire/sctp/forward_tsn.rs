@@ -21,7 +21,8 @@
 use super::codes::{self, chunk};
 use super::opaque::Opaque;
 use super::writer::Writer;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// A FORWARD TSN chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl ForwardTsn {
         8 + 4 * self.streams.len() as u32
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::FORWARD_TSN, 0, |writer| {
             writer.out.u32(self.new_cumulative_tsn);
             for skipped in &self.streams {

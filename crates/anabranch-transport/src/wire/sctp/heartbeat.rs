@@ -43,7 +43,8 @@ use super::tlv::next_value;
 use super::writer::Writer;
 use crate::flow::PathId;
 use crate::time::Time;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// A mark that our own heartbeats carry besides what they measure, so that they can be told from those of
 /// other implementations.
@@ -87,7 +88,7 @@ impl HeartbeatInfo {
         if self.pair.is_some() { Self::PAIR_BYTES } else { Self::ORDINARY_BYTES }
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::HEARTBEAT, 0, |writer| self.emit_info(writer));
         if self.padding > 0 {
             // RFC 4820: padding is a chunk of its own.
@@ -98,11 +99,11 @@ impl HeartbeatInfo {
         }
     }
 
-    pub(super) fn emit_ack(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit_ack(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::HEARTBEAT_ACK, 0, |writer| self.emit_info(writer));
     }
 
-    fn emit_info(&self, writer: &mut Writer<'_, impl Sending>) {
+    fn emit_info(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.parameter(parameter::HEARTBEAT_INFO, |writer| {
             let out = &mut *writer.out;
             out.u64(self.sent_at.as_nanos());

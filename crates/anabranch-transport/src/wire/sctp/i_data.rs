@@ -26,7 +26,8 @@ use super::fault::{Fault, SHORT};
 use super::tlv::padded;
 use super::writer::Writer;
 use crate::flow::Payload;
-use crate::wire::bytes::{Append as _, Piece, Reader, Receiving, Sending};
+use crate::wire::bytes::{Append as _, Piece, Reader};
+use crate::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// Size of an I-DATA chunk's header in bytes (RFC 8260 section 2.1).
 pub const I_DATA_HEADER_BYTES: u32 = 20;
@@ -64,7 +65,7 @@ impl IData {
         I_DATA_HEADER_BYTES + padded(self.payload.length)
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         let flags = data_flags([self.beginning, self.ending, self.unordered, self.immediate]);
         writer.with_header(chunk::I_DATA, flags, |writer| {
             writer.out.u32(self.tsn);
@@ -79,7 +80,7 @@ impl IData {
     pub(super) fn parse(
         flags: u8,
         mut reader: Reader<'_>,
-        receiving: &mut impl Receiving,
+        receiving: &mut impl SctpReceiving,
     ) -> Result<Self, Fault> {
         let mut header = || {
             let (tsn, stream) = (reader.u32()?, reader.u16()?);

@@ -25,7 +25,8 @@
 use super::codes::{self, SKIPPED_UNORDERED, chunk};
 use super::opaque::Opaque;
 use super::writer::Writer;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// An I-FORWARD-TSN chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl IForwardTsn {
         8 + 8 * self.messages.len() as u32
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::I_FORWARD_TSN, 0, |writer| {
             writer.out.u32(self.new_cumulative_tsn);
             for skipped in &self.messages {

@@ -30,7 +30,8 @@ use super::tlv::{next_value, padded};
 use super::writer::Writer;
 use crate::flow::IpVersion;
 use crate::time::Duration;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// The common contents of INIT and INIT ACK.
 #[expect(clippy::struct_excessive_bools, reason = "each is a parameter that is there or not")]
@@ -109,7 +110,7 @@ impl Init {
     }
 
     /// Writes what INIT and INIT ACK have in common, without the header.
-    pub(super) fn emit(&self, is_ack: bool, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, is_ack: bool, writer: &mut Writer<'_, impl SctpSending>) {
         let out = &mut *writer.out;
         out.u32(self.initiate_tag);
         out.u32(self.a_rwnd);

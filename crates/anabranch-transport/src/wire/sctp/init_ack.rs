@@ -6,7 +6,8 @@ use super::fault::Fault;
 use super::init::{Beginning, Init};
 use super::tlv::parameters;
 use super::writer::Writer;
-use crate::wire::bytes::{Reader, Receiving, Sending};
+use crate::wire::bytes::Reader;
+use crate::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// An INIT ACK chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl InitAck {
         init.wire_size(true) + 4 + cookie.wire_size() + (reports + unrecognized.len()) as u32
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::INIT_ACK, 0, |writer| {
             self.init.emit(true, writer);
             for reported in parameters(&self.reported) {
@@ -42,7 +43,7 @@ impl InitAck {
     pub(super) fn parse(
         reader: Reader<'_>,
         ports: [u16; 2],
-        receiving: &impl Receiving,
+        receiving: &impl SctpReceiving,
         listed: &mut Listed,
     ) -> Result<Self, Fault> {
         let Beginning { init, cookie, reported, unrecognized } =

@@ -7,6 +7,7 @@ mod asconf_ack;
 pub mod authentication;
 pub mod chunk;
 pub mod codes;
+pub mod context;
 mod cookie;
 mod data;
 mod emit;

@@ -37,7 +37,8 @@ use smallvec::SmallVec;
 use super::codes::chunk;
 use super::sack::{GapBlock, Sack, emit_blocks, parse_blocks};
 use super::writer::Writer;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// Length of an NR-SACK chunk without blocks and duplicates (draft-natarajan-tsvwg-sctp-nrsack section 4.2).
 pub const NR_SACK_HEADER_BYTES: u32 = 20;
@@ -75,7 +76,7 @@ impl NrSack {
         NR_SACK_HEADER_BYTES + 4 * entries as u32
     }
 
-    pub(super) fn emit(&self, packets: u8, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, packets: u8, writer: &mut Writer<'_, impl SctpSending>) {
         let Self { sack, final_blocks } = self;
         writer.with_header(chunk::NR_SACK, packets, |writer| {
             let out = &mut *writer.out;

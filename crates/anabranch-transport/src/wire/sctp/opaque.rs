@@ -16,7 +16,8 @@ use super::codes;
 use super::error_cause::ErrorCause;
 use super::tlv::padded;
 use super::writer::Writer;
-use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::bytes::Append as _;
+use crate::wire::sctp::context::SctpSending;
 
 /// A chunk of which only the header is interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Opaque {
         4 + padded(self.value.len() as u32)
     }
 
-    pub(super) fn emit(&self, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, writer: &mut Writer<'_, impl SctpSending>) {
         let Self { kind, flags, value } = self;
         writer.with_header(*kind, *flags, |writer| writer.out.extend(value));
     }

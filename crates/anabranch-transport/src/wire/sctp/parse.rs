@@ -13,7 +13,8 @@ use super::cookie::Listed;
 use super::fault::{Fault, SHORT, malformed};
 use super::init::Beginning;
 use super::reconfig::Reconfig;
-use crate::wire::bytes::{Malformed, Reader, Receiving};
+use crate::wire::bytes::{Malformed, Reader};
+use crate::wire::sctp::context::SctpReceiving;
 
 /// An SCTP packet that came as bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +36,7 @@ impl SctpPacket {
     /// # Errors
     /// When the bytes are not a packet, the checksum is wrong, or what is signed is not genuine, so that
     /// nothing in the packet can be trusted.
-    pub fn parse(bytes: &[u8], receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
+    pub fn parse(bytes: &[u8], receiving: &mut impl SctpReceiving) -> Result<Parsed, Malformed> {
         let mut reader = Reader(bytes);
         let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?, reader.u32()?.swap_bytes()));
         let (source_port, destination_port, verification_tag, checksum) =
@@ -216,7 +217,7 @@ impl<'a> ChunkHeader<'a> {
     fn chunk(
         &self,
         ports: [u16; 2],
-        receiving: &mut impl Receiving,
+        receiving: &mut impl SctpReceiving,
         listed: &mut Listed,
     ) -> Result<Chunk, Malformed> {
         let known = listed.addresses.len();
@@ -237,7 +238,7 @@ impl<'a> ChunkHeader<'a> {
     fn legal(
         &self,
         ports: [u16; 2],
-        receiving: &mut impl Receiving,
+        receiving: &mut impl SctpReceiving,
         listed: &mut Listed,
     ) -> Result<Chunk, Fault> {
         let Self { kind, flags, value, .. } = *self;

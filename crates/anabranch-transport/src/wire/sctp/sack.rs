@@ -34,7 +34,8 @@ use smallvec::SmallVec;
 
 use super::codes::chunk;
 use super::writer::Writer;
-use crate::wire::bytes::{Append as _, Reader, Sending};
+use crate::wire::bytes::{Append as _, Reader};
+use crate::wire::sctp::context::SctpSending;
 
 /// Length of a SACK chunk without Gap Ack Blocks and duplicates (RFC 9260 section 3.3.4).
 pub const SACK_HEADER_BYTES: u32 = 16;
@@ -67,7 +68,7 @@ impl Sack {
         SACK_HEADER_BYTES + 4 * (self.gap_blocks.len() + self.duplicates.len()) as u32
     }
 
-    pub(super) fn emit(&self, packets: u8, writer: &mut Writer<'_, impl Sending>) {
+    pub(super) fn emit(&self, packets: u8, writer: &mut Writer<'_, impl SctpSending>) {
         writer.with_header(chunk::SACK, packets, |writer| {
             let out = &mut *writer.out;
             out.u32(self.cumulative_tsn);

@@ -6,6 +6,7 @@ use super::SctpPacket;
 use super::chunk::Chunk;
 use crate::flow::{PathId, Payload};
 use crate::wire::bytes::{Piece, Receiving, Secret, Sending};
+use crate::wire::sctp::context::{SctpReceiving, SctpSending};
 
 /// An end at 10.0.0.1 whose peer is 10.0.0.2, and which keeps its user data at offset 0.
 struct End {
@@ -20,12 +21,14 @@ impl Sending for End {
         ADDRESSES.map(IpAddr::V4)
     }
 
-    fn own_addresses(&self) -> Vec<IpAddr> {
-        vec![ADDRESSES[0].into()]
-    }
-
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
         out.extend(&self.kept[..payload.length as usize]);
+    }
+}
+
+impl SctpSending for End {
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        vec![ADDRESSES[0].into()]
     }
 
     fn secret(&self) -> &Secret {
@@ -35,17 +38,9 @@ impl Sending for End {
     fn association_key(&self) -> &[u8] {
         &[]
     }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
-    }
 }
 
 impl Receiving for End {
-    fn path_to(&self, address: IpAddr) -> Option<PathId> {
-        (address == ADDRESSES[1]).then_some(PathId(0))
-    }
-
     fn keep(&mut self, _: Piece, bytes: &[u8]) -> u64 {
         self.kept = bytes.to_vec();
         0
@@ -54,6 +49,12 @@ impl Receiving for End {
     fn keep_stream(&mut self, _: u32, _: &[u8]) -> u64 {
         0
     }
+}
+
+impl SctpReceiving for End {
+    fn path_to(&self, address: IpAddr) -> Option<PathId> {
+        (address == ADDRESSES[1]).then_some(PathId(0))
+    }
 
     fn secret(&self) -> &Secret {
         &self.secret
@@ -61,14 +62,6 @@ impl Receiving for End {
 
     fn association_key(&self) -> Option<&[u8]> {
         None
-    }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
-    fn data_near(&self) -> [u64; 2] {
-        [0; 2]
     }
 }
 

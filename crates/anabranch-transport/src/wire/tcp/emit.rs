@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use super::{Flags, HEADER_BYTES, Segment};
 use crate::flow::PathId;
-use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::bytes::Append as _;
 use crate::wire::checksum::Sum;
+use crate::wire::mptcp::context::MptcpSending;
 use crate::wire::protocol::TCP;
 
 /// Kinds of options.
@@ -34,7 +35,7 @@ pub mod option {
 
 impl Segment {
     /// Appends the bytes of the segment, checksum included, as they are sent on a path.
-    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+    pub fn emit(&self, path: PathId, sending: &impl MptcpSending, out: &mut Vec<u8>) {
         self.emit_with(&[], path, sending, out);
     }
 
@@ -43,7 +44,7 @@ impl Segment {
         &self,
         options: &[u8],
         path: PathId,
-        sending: &impl Sending,
+        sending: &impl MptcpSending,
         out: &mut Vec<u8>,
     ) {
         let start = out.len();

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use super::emit::{checksum, option};
 use super::{Flags, HEADER_BYTES, SackBlock, Segment, Timestamps};
 use crate::flow::Payload;
-use crate::wire::bytes::{Malformed, Reader, Receiving};
+use crate::wire::bytes::{Malformed, Reader};
 use crate::wire::mptcp;
+use crate::wire::mptcp::context::MptcpReceiving;
 
 const fn malformed(problem: &'static str) -> Malformed {
     Malformed { protocol: "TCP", problem }
@@ -73,7 +74,7 @@ impl Segment {
     pub fn parse(
         bytes: &[u8],
         addresses: [IpAddr; 2],
-        receiving: &mut impl Receiving,
+        receiving: &mut impl MptcpReceiving,
     ) -> Result<(Self, Option<mptcp::Options>), Malformed> {
         let header = Header::read(bytes).ok_or(SHORT)?;
         let Header { ports: [source_port, destination_port], sequence, acknowledgement, window, .. } = header;

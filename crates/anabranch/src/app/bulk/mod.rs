@@ -3,6 +3,7 @@
 
 mod meter;
 
+use anabranch_transport::capabilities::Messages;
 use anabranch_transport::endpoint::{Command, Event, Part, Received, Service};
 use anabranch_transport::flow::Side;
 use anabranch_transport::report::{Report, declare};
@@ -18,6 +19,7 @@ use self::meter::Meter;
 use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Direction, Start};
 use crate::schedule::{Schedule, Timeline};
+use crate::transports;
 
 declare! {
     /// The scalars of one direction of a bulk transfer.
@@ -132,12 +134,14 @@ impl BulkConfig {
         let reading = self.reading.timeline("reading")?;
         let always_reads = reading.is_constant() && reading.value();
         if !always_reads && service != Service::Stream {
-            return Err(
-                "reading is not always true: only over \"tcp\" can an application stop reading".to_owned()
-            );
+            let choice = transports::choice(|can| can.pauses_reading);
+            return Err(format!(
+                "reading is not always true: only over {choice} can an application stop reading"
+            ));
         }
         if self.unordered && service.is_of_bytes() {
-            return Err("unordered = true: only the messages of \"sctp\" can go without order".to_owned());
+            let choice = transports::choice(|can| can.flow_control && can.messages == Messages::Always);
+            return Err(format!("unordered = true: only the messages of {choice} can go without order"));
         }
         let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
         let transfer = |side: Side| Transfer {

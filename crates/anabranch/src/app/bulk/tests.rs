@@ -111,7 +111,7 @@ fn impossible_values_are_named() {
     let check = |json: &str, service| config(json).build(STREAMS, "x", service).unwrap_err();
     assert_eq!(
         check("{}", Service::Datagrams),
-        "kind = \"bulk\" needs a transport with flow control; use \"tcp\" or \"sctp\""
+        "kind = \"bulk\" needs a transport with flow control; use \"mptcp\", \"quic\", \"sctp\" or \"tcp\""
     );
     assert_eq!(
         check(r#"{"write_size": "0 B"}"#, Service::Stream),

@@ -133,7 +133,7 @@ fn impossible_values_are_named() {
     let check = |json: &str, service| requests(json, service).unwrap_err();
     assert_eq!(
         check("{}", Service::Datagrams),
-        "kind = \"requests\" needs a transport with flow control; use \"tcp\" or \"sctp\""
+        "kind = \"requests\" needs a transport with flow control; use \"mptcp\", \"quic\", \"sctp\" or \"tcp\""
     );
     assert!(check(r#"{"connection": "per_request"}"#, MESSAGES).starts_with("connection = \"per_request\""));
     assert_eq!(check(r#"{"count": 0}"#, MESSAGES), "count = 0 asks for nothing; use at least 1");

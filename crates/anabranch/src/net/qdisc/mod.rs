@@ -20,10 +20,12 @@ mod fq_lifo_codel;
 mod fq_pie;
 mod head_drop;
 mod interface;
+pub(crate) mod lanes;
 mod lifo_codel;
 mod packet_queue;
 mod pie;
 pub mod plugin;
+mod prio;
 #[cfg(test)]
 mod properties;
 mod red;
@@ -37,15 +39,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use blue::BlueConfig;
-pub use cake::{CakeConfig, CakeIsolation};
+pub use cake::{CakeConfig, CakeDiffserv, CakeIsolation};
 pub use cobalt::CobaltConfig;
 pub use codel::{CodelConfig, SquareRoot};
 pub use codel_literal::CodelLiteralConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
 pub use drr::DrrConfig;
+pub(crate) use dualpi2::SCALARS as DUALPI2_SCALARS;
 pub use dualpi2::{DualPi2Config, DualPi2Variant};
-pub(crate) use dualpi2::{LANE_SCALARS as DUALPI2_LANE_SCALARS, SCALARS as DUALPI2_SCALARS};
 pub use fq_codel::FqCodelConfig;
 pub use fq_lifo_codel::FqLifoCodelConfig;
 pub use fq_pie::FqPieConfig;
@@ -54,6 +56,7 @@ pub(crate) use interface::{Drops, Place, QueueDisc};
 pub use lifo_codel::{LifoCodelConfig, LifoRule};
 pub(crate) use packet_queue::PacketQueue;
 pub use pie::PieConfig;
+pub use prio::{BandConfig, PrioConfig};
 pub use red::RedConfig;
 pub use sfq::SfqConfig;
 pub use token_bucket::TokenBucketConfig;
@@ -187,6 +190,8 @@ disciplines! {
     LifoCodel: LifoCodelConfig => lifo_codel::LifoCodel,
     /// PIE (RFC 8033): drops at arrival with a probability that follows the waiting time.
     Pie: PieConfig => pie::Pie,
+    /// Strict priority: bands by the codepoints of packets, each with a discipline of its own.
+    Prio: PrioConfig => prio::Prio,
     /// RED and adaptive RED: drops at arrival with a probability that follows the mean length.
     Red: RedConfig => red::Red,
     /// Stochastic fairness queueing (McKenney) as Linux has it: flows take turns.
@@ -213,6 +218,7 @@ impl QueueConfig {
     pub(crate) fn shaper(&self) -> Option<String> {
         match self {
             Self::Cake(config) => config.bandwidth.map(|bandwidth| format!("bandwidth is {bandwidth}")),
+            Self::Prio(config) => config.shaper(),
             // It may hold packets back.
             Self::Python(_) => Some("kind is \"python\"".to_owned()),
             Self::TokenBucket(_) => Some("kind is \"token_bucket\"".to_owned()),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::plugin::{Config, Maker, Role};
 
@@ -25,6 +26,8 @@ pub struct QueuedPacket {
     pub flow: u32,
     /// The nodes that send and receive it, as numbers.
     pub hosts: [u8; 2],
+    /// The treatment that it asks for.
+    pub dscp: Dscp,
 }
 
 /// A packet that goes no further.
@@ -106,12 +109,12 @@ impl Plugin {
 
 impl QueueDisc for Plugin {
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
-        let Held { size, ecn, flow, hosts, .. } = packet;
+        let Held { size, ecn, flow, hosts, dscp, .. } = packet;
         let id = self.next_id;
         self.next_id += 1;
         self.packets.insert(id, packet);
         self.bytes += u64::from(size);
-        self.queue.enqueue(now, &QueuedPacket { id, size, ecn, flow, hosts }, &mut self.dropped);
+        self.queue.enqueue(now, &QueuedPacket { id, size, ecn, flow, hosts, dscp }, &mut self.dropped);
         self.hand_over(drops);
     }
 

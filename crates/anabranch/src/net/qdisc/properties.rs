@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -55,6 +56,13 @@ fn settings() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
                 ("mtu", json!(format!("{bytes} B"))),
                 ("target", json!(format!("{} ms", target.max(1)))),
                 ("interval", json!(format!("{interval} ms"))),
+                (
+                    "diffserv",
+                    json!(
+                        ["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"]
+                            [depth as usize % 5]
+                    ),
+                ),
                 ("rtt", json!(format!("{interval} ms"))),
                 ("perturb", json!(format!("{} ms", 10 * target))),
                 ("burst", json!(if is_head { "0 s" } else { "50 ms" })),
@@ -166,7 +174,8 @@ fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held
                 let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][flow as usize % 3];
                 let hosts = [flow as u8 / 2, 9];
                 // Something is in service, so that no packet is taken just because nothing is.
-                let arrival = Held { size, ecn, hosts, found_units: 1, ..packet(slot, now, flow) };
+                let dscp = Dscp::new([0, 46, 8, 34, 1, 56][flow as usize % 6]);
+                let arrival = Held { size, ecn, hosts, dscp, found_units: 1, ..packet(slot, now, flow) };
                 model.waiting.insert(slot, arrival);
                 slot += 1;
                 queue.enqueue(now, arrival, &mut drops);

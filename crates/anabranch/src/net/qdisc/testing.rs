@@ -1,5 +1,6 @@
 //! Helpers for the tests of disciplines.
 
+use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::Streams;
 
@@ -12,7 +13,8 @@ pub(super) fn place() -> Place<'static> {
 
 /// A packet of 1500 B from this flow that arrived at this time, in nanoseconds.
 pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
-    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts: [0; 2], found_units: 0, is_marked: false }
+    let (hosts, dscp) = ([0; 2], Dscp::CS0);
+    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts, dscp, found_units: 0, is_marked: false }
 }
 
 /// Enqueues this many packets at each departure, up to `until`. Gives times and causes of the drops, and how

@@ -301,6 +301,7 @@ mod tests {
             let child = match kind.as_str() {
                 "token_bucket" => continue,
                 "cake" => json!({"kind": kind, "bytes": "4500 B"}),
+                "prio" => json!({"kind": kind, "bands": [{"queue": {"kind": "drop_tail", "packets": 3}}]}),
                 "fq_codel" | "fq_lifo_codel" => json!({"kind": kind, "packets": 3, "drop_batch": 1}),
                 _ => json!({"kind": kind, "packets": 3}),
             };

@@ -138,6 +138,7 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::dscp::Dscp;
     use anabranch_transport::flow::Ecn;
     use anabranch_transport::rng::Streams;
 
@@ -163,6 +164,7 @@ mod tests {
                 ecn: Ecn::NotEct,
                 flow: 0,
                 hosts: [0; 2],
+                dscp: Dscp::CS0,
                 found_units: 0,
                 is_marked: false,
             };

@@ -25,6 +25,8 @@ pub struct Real {
     /// The key of the next phase, and where those after it come from.
     next: Option<(Box<dyn PacketKey>, Later)>,
     phase: bool,
+    /// How many phases have begun.
+    updates: u64,
     /// The lowest number of the current phase.
     first: u64,
 }
@@ -97,7 +99,12 @@ impl Real {
     fn new(keys: DirectionalKeys, later: Option<Later>) -> Self {
         let next = later.map(Later::advance);
         let (header, current) = (keys.header, keys.packet);
-        Self { header, previous: None, current, next, phase: false, first: 0 }
+        Self { header, previous: None, current, next, phase: false, updates: 0, first: 0 }
+    }
+
+    /// How many times the key has been updated.
+    pub const fn updates(&self) -> u64 {
+        self.updates
     }
 
     /// Whether a packet is of the next phase: with the other key phase bit, and no older than this phase.
@@ -111,6 +118,7 @@ impl Real {
             self.previous = Some(mem::replace(&mut self.current, next));
             self.next = Some(later.advance());
             (self.phase, self.first) = (envelope.key_phase, envelope.number);
+            self.updates += 1;
         }
     }
 }

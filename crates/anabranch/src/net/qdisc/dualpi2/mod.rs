@@ -28,8 +28,8 @@ use anabranch_transport::rng::{Draw as _, Rng};
 
 use super::fifo::Fifo;
 use super::interface::{Drops, QueueDisc, mark};
+use super::lanes::Lane as Counted;
 use crate::net::packets::{Held, Waiting};
-use crate::net::sojourns::Sojourns;
 
 pub use config::{DualPi2Config, DualPi2Variant};
 
@@ -40,13 +40,6 @@ declare! {
     STEP_MARKED_PACKETS = "step_marked_packets": One;
     /// Mean of the base probability p' over its updates.
     MEAN_BASE_PROBABILITY = "mean_base_probability": One;
-}
-
-declare! {
-    /// The scalars of each of its queues, beside waiting times.
-    LANE_SCALARS:
-    /// Packets put into the queue, cross traffic included.
-    PACKETS = "packets": One;
 }
 
 /// The sum of the two weights.
@@ -89,9 +82,7 @@ pub(crate) struct DualPi2 {
 struct Lane {
     queue: Fifo,
     likelihoods: f64,
-    /// Packets that were put into it.
-    arrived: u64,
-    sojourns: Box<Sojourns>,
+    counted: Counted,
 }
 
 impl Lane {
@@ -275,7 +266,7 @@ impl QueueDisc for DualPi2 {
             return drops.early(packet);
         }
         let lane = if is_l4s { &mut self.l4s } else { &mut self.classic };
-        lane.arrived += 1;
+        lane.counted.enters();
         lane.queue.push(packet);
     }
 
@@ -292,7 +283,7 @@ impl QueueDisc for DualPi2 {
             } else {
                 (&mut self.classic, &self.l4s, self.classic_weight - i64::from(WEIGHTS))
             };
-            lane.sojourns.record(now - packet.arrived);
+            lane.counted.leaves(now, &packet);
             if other.queue.len() > 0 {
                 self.credit += weight * i64::from(packet.size);
             }
@@ -312,14 +303,12 @@ impl QueueDisc for DualPi2 {
     }
 
     fn memory(&self) -> usize {
-        [&self.classic, &self.l4s].map(|lane| lane.queue.memory() + lane.sojourns.memory()).iter().sum()
+        [&self.classic, &self.l4s].map(|lane| lane.queue.memory() + lane.counted.memory()).iter().sum()
     }
 
     fn report(&self, report: &mut Report<'_>) {
         for (name, lane) in [("classic", &self.classic), ("l4s", &self.l4s)] {
-            let mut report = report.section(name);
-            report.count(PACKETS, lane.arrived);
-            lane.sojourns.report(&mut report);
+            lane.counted.report(name, report);
         }
         report.count(STEP_MARKED_PACKETS, self.step_marks);
         report.mean(MEAN_BASE_PROBABILITY, self.base.sum, self.base.updates);

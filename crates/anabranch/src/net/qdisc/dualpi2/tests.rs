@@ -276,7 +276,7 @@ fn memory_has_a_limit_and_any_ect_is_l4s() {
         queue.enqueue(0, with_ecn(slot as u32, 0, ecn), &mut drops);
     }
     assert_eq!((drops.0.len(), drops.0[0].0.slot), (1, 3));
-    assert_eq!([queue.classic.arrived, queue.l4s.arrived], [1, 2]);
+    assert_eq!([queue.classic.counted.arrived, queue.l4s.counted.arrived], [1, 2]);
     assert_eq!(queue.dequeue(0, &mut drops).unwrap().slot, 1);
 }
 

@@ -242,6 +242,7 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::dscp::Dscp;
     use anabranch_transport::flow::Ecn;
 
     use super::*;
@@ -260,6 +261,7 @@ mod tests {
             ecn: Ecn::NotEct,
             flow: 0,
             hosts: [0; 2],
+            dscp: Dscp::CS0,
             found_units: 0,
             is_marked: false,
         }

@@ -9,7 +9,7 @@ const MOST_PIECES: usize = 1 << 15;
 
 /// Bytes by their position in the stream, from the first one that has not been delivered.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     first: u64,
     /// Pieces with gaps between them, by position.
     pieces: BTreeMap<u64, VecDeque<u8>>,
@@ -18,7 +18,7 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Keeps bytes that the endpoint has taken. Bytes that are already there or were delivered before are
     /// left out, and so are bytes at least `most` beyond those, as no endpoint offers such a wide window.
-    pub(super) fn put(&mut self, position: u64, bytes: &[u8], most: u64) {
+    pub(crate) fn put(&mut self, position: u64, bytes: &[u8], most: u64) {
         let end = position.saturating_add(bytes.len() as u64);
         if end <= self.first || end - self.first > most {
             return;
@@ -70,7 +70,7 @@ impl Incoming {
     }
 
     /// The next bytes of the stream, which are delivered; [`None`] if these are not the next ones.
-    pub(super) fn take(&mut self, payload: Payload) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, payload: Payload) -> Option<Vec<u8>> {
         let length = payload.length as usize;
         let mut entry = self.pieces.first_entry()?;
         if payload.offset != self.first || *entry.key() != self.first || length > entry.get().len() {

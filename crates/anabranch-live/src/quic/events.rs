@@ -1,0 +1,64 @@
+//! What a host of QUIC tells its application.
+
+use anabranch_transport::endpoint::CloseReason;
+use anabranch_transport::report::Row;
+
+/// Why nothing was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such connection, or it is over.
+    Closed,
+    /// There is no such stream, it has ended, or the peer wants nothing more of it.
+    NoStream,
+    /// The message is longer than this many bytes, the most that a datagram to this peer has room for; 0 if
+    /// the peer takes none.
+    TooLong(u32),
+}
+
+/// How a connection has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Why.
+    pub reason: CloseReason,
+    /// The code with which the peer has closed, and whether it is its application's.
+    pub code: Option<(u64, bool)>,
+    /// In words, as far as more is known.
+    pub why: Option<String>,
+    /// The counters of the connection, under `quic`.
+    pub counted: Row,
+}
+
+/// What a host tells its application.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum HostEvent {
+    /// A peer has opened the connection, with this protocol above QUIC (ALPN).
+    Accepted(String),
+    /// The peer permits more streams, after one could not be opened: with both directions, or with one.
+    CanOpen {
+        /// Which.
+        bidirectional: bool,
+    },
+    /// The connection has ended, and its number means nothing from now on.
+    Closed(Box<Ending>),
+    /// The connection that was asked for is open, with this protocol above QUIC (ALPN).
+    Connected(String),
+    /// A message has arrived (RFC 9221).
+    Datagram(Vec<u8>),
+    /// The next bytes of a stream have arrived. They count as unread until
+    /// [`Host::has_read`](super::Host::has_read) says otherwise.
+    Received {
+        /// The stream.
+        stream: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The peer's part of a stream is over, and all of it has been told.
+    StreamEnded(u64),
+    /// The peer has given up its part of a stream.
+    StreamReset(u64),
+    /// The peer wants nothing more of this end's part of a stream, which has been given up.
+    StreamStopped(u64),
+    /// There is room in the send buffer of a stream again, after something was refused, or the stream is over.
+    Writable(u64),
+}

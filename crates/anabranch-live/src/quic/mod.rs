@@ -1,0 +1,14 @@
+//! QUIC with bytes, over UDP: a [`Host`] and its connections, with the bytes of their streams, the handshake of
+//! TLS and the keys of packets.
+
+mod certificate;
+mod connection;
+mod events;
+mod host;
+
+pub use anabranch_transport::quic::tls::{Client, Server, Trust, certificates};
+pub use certificate::{SelfSigned, self_signed};
+pub use events::{Ending, HostEvent, Refusal};
+pub use host::{ConnectionNumber, Host, Settings};
+
+pub use crate::route::Route;
