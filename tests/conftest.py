@@ -30,16 +30,18 @@ if sys.platform != "win32":
 os.environ.pop("COLUMNS", None)
 
 LONGEST_FIRST = (
-    "test_store.py",
+    "test_store_damage.py",
     "interop/test_foreign_peers.py",
     "test_virtual_kernel.py",
     "test_mptcp_aqm.py",
     "test_report.py",
     "test_scenario_search.py",
     "test_emulate.py",
+    "test_emulate_command.py",
     "test_advise.py",
     "test_smoke.py",
     "test_sctp_live.py",
+    "test_sctp_commands.py",
     "test_tcp_wimax.py",
     "interop/test_kernel_mptcp.py",
     "interop/test_kernel_tcp.py",

@@ -2,19 +2,14 @@
 
 import html
 import json
-import os
 import re
 import shlex
 import signal
-import stat
 import subprocess
 import sys
 import time
 import tomllib
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import polars as pl
 import pytest
@@ -23,11 +18,11 @@ from rich.console import Console
 import anabranch as package
 import scenario_reference
 from anabranch import _engine, cli, papers
-from anabranch.errors import AnabranchError, HungUp, Terminated
+from anabranch.errors import HungUp, Terminated
 from anabranch.papers import new as made
 from anabranch.studies import library
-from anabranch.support import files, terminal, wording
-from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
+from anabranch.support import terminal, wording
+from conftest import CALL, COMMAND, HANGS_S, ROOT, Command, one_error, written
 
 COMMANDS = [
     "run",
@@ -409,41 +404,6 @@ def test_completion_installs(
     assert "reproduce" in scripts[0].read_text("utf-8")
 
 
-HINTS = {
-    "flows.call.transport.rto_maxx=1 s": (
-        "`rto_maxx`; did you mean `rto_max`? `anabranch list transport sctp` has all"
-    ),
-    "flows.call.app.codec=g711+pcl": (
-        "`g711+pcl`; did you mean `g711+plc`? `anabranch list codec` has all"
-    ),
-    "links.frist.delay=1 s": "`frist` in `links`; did you mean `first`?",
-    "flows.call.transport.rto_max=1": 'did you mean "1 s" or "1 ms"?',
-    "links.first.rate=2.5": 'did you mean "2.5 Mbit/s" or "2.5 kbit/s"?',
-    "flows.call.transport.receive_buffer=1000": 'did you mean "1000 B" or "1000 kB"?',
-}
-
-
-def test_each_mistake_of_a_file_has_its_line(anabranch: Command, tmp_path: Path) -> None:
-    text = (ROOT / "scenarios" / "two-path-call.toml").read_text("utf-8")
-    wrong = text.replace("rate = ", "rat = ", 1).replace("delay = ", "dealy = ", 1)
-    (tmp_path / "wrong.toml").write_text(wrong, "utf-8")
-    for command in ("run", "validate"):
-        done = anabranch(command, tmp_path / "wrong.toml")
-        first, *rest = done.stderr.splitlines()
-        assert done.returncode == 2
-        assert first == f"anabranch: error: {tmp_path / 'wrong.toml'}: {len(rest)} mistakes"
-        assert len(rest) >= 2
-        assert all(re.match(r"  line \d+: links\.", line) for line in rest), rest
-        assert "did you mean `rate`?" in done.stderr
-
-
-@pytest.mark.parametrize("change", HINTS)
-def test_mistakes_in_a_scenario_say_what_was_probably_meant(
-    anabranch: Command, call_file: Path, change: str
-) -> None:
-    assert HINTS[change] in one_error(anabranch("run", call_file, "--set", change))
-
-
 def test_emodel_prints_every_term(anabranch: Command) -> None:
     arguments = ("emodel", "--codec", "g711+plc", "--delay", "63ms", "--loss", "2%")
     table = anabranch(*arguments)
@@ -493,51 +453,6 @@ def test_schema_is_the_schema_of_the_scenarios(anabranch: Command) -> None:
     assert {"links", "paths", "flows"} <= schema["properties"].keys()
 
 
-MISTAKES = {
-    "unknown key": ("delay =", "dealy =", "dealy"),
-    "misspelt kind": ('kind = "gilbert"', 'kind = "gilbet"', "gilbet"),
-    "negative rate": ('rate = "1 Mbit/s"', 'rate = "-1 Mbit/s"', "rate"),
-    "loss of 120 %": ('mean_loss = "5 %"', 'mean_loss = "120 %"', "120 %"),
-    "RTO.Min above RTO.Max": ('rto_min = "0.02 s"', 'rto_min = "2 s"', "rto_min"),
-    "path to nowhere": ('to = "callee"', 'to = "nobody"', "nobody"),
-    "path over an unknown link": ('via = ["second"]', 'via = ["third"]', "third"),
-    "not TOML": ("[run]", "[run", "line 4"),
-    "jitter buffer of an age": ('depth = "100 ms"', 'depth = "1e9 s"', "from 0 s to 3600 s"),
-    "packets of a minute": ('start = "1 s"', 'packetisation = "60 s"', "up to 200 ms"),
-    "Ie beyond the scale": ('start = "1 s"', "ie = 1e300", "from 0 to 95"),
-    "quantity without a unit": ('delay = "20 ms"', "delay = 20", "delay"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_a_scenario_is_one_sentence(
-    anabranch: Command, tmp_path: Path, mistake: str
-) -> None:
-    right, wrong, word = MISTAKES[mistake]
-    assert right in CALL
-    bad = written(tmp_path / "bad.toml", CALL.replace(right, wrong, 1))
-    assert word in one_error(anabranch("run", bad))
-
-
-@pytest.mark.parametrize("command", ["run", "sweep"])
-def test_a_run_that_a_guard_stops_is_one_sentence(
-    anabranch: Command, call_file: Path, command: str
-) -> None:
-    options = ("--out", "out") if command == "sweep" else ()
-    result = anabranch(command, call_file, "--set", "run.max_events=10", *options)
-    assert (result.returncode, "Traceback" in result.stderr) == (2, False)
-    assert result.stderr.splitlines()[-1].startswith("anabranch: error: ")
-    assert "max_events" in result.stderr
-
-
-def test_a_setting_that_an_axis_sets_is_a_mistake(anabranch: Command, sweep_file: Path) -> None:
-    setting = "flows.call.transport.rto_max=2 s"
-    for words in (["sweep", sweep_file, "--out", "out"], ["run", sweep_file, "--cell", "1"]):
-        said = one_error(anabranch(*words, "--set", setting))
-        assert "flows.call.transport.rto_max" in said
-        assert "sweep.axes.rto_max" in said
-
-
 def test_of_many_cells_the_best_are_printed(anabranch: Command, tmp_path: Path) -> None:
     ends = '{ from = "1 s", to = "2.2 s", count = 120 }'
     axis = f'[sweep.axes]\nend = {{ set = "run.duration", range = {ends} }}\n'
@@ -551,299 +466,6 @@ def test_of_many_cells_the_best_are_printed(anabranch: Command, tmp_path: Path) 
     shown = [float(line.split()[2]) for line in table.splitlines()[3:] if line.strip()]
     best = rows["call.mos"].fill_nan(None).sort(descending=True, nulls_last=True)
     assert shown == pytest.approx(best.head(100).to_list(), rel=1e-3)
-
-
-def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) -> None:
-    bad = written(tmp_path / "bad.toml", SWEEP.replace('["1 s", "0.1 s", "0.05 s"]', "[]"))
-    assert "rto_max" in one_error(anabranch("sweep", bad, "--out", "out"))
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["rn", "x.toml"], '"run"'),
-        (["run", "call.toml", "--sed", "3"], "--seed"),
-        (["run", "nowhere.toml"], "nowhere.toml"),
-        (["run"], "SCENARIO"),
-        (["run", "call.toml", "--seed", "three"], "three"),
-        (["run", "call.toml", "--seed", "1.9"], "1.9"),
-        (["run", "call.toml", "--seed", "-1"], "from 0 on"),
-        (["run", "call.toml", "--seed", "99999999999999999999"], "whole number"),
-        (["run", "call.toml", "--set", "name=../x"], "name"),
-        (["new", "/"], "letters"),
-        (["sweep", "call.toml", "--out", "out", "--jobs", "1.5"], "1.5"),
-        (["sweep", "call.toml", "--out", "out", "--replications", "999999999999"], "at most"),
-        (["run", "call.toml", "--set", "seed"], "PATH=VALUE"),
-        (["run", "call.toml", "--set", "sed=3"], "sed"),
-        (["run", "call.toml", "--json", "nowhere/x.json"], "nowhere/x.json"),
-        (["run", "call.toml", "--trace", "call.toml/traces"], "call.toml"),
-        (["sweep", "call.toml", "--out", "call.toml/out"], "call.toml"),
-        (["sweep", "call.toml", "--out", "out", "--jobs", "0"], "jobs"),
-        (["sweep", "call.toml", "--out", "out", "--replications", "0"], "replications"),
-        (["sweep", "call.toml", "--out", "out", "--metric", "call.moss"], "call.mos"),
-        (["reproduce", "no-such-paper"], "no-such-paper"),
-        (["reproduce", "voip-sctp", "--quick", "--full"], "exclude"),
-        (["reproduce", "voip-sctp", "--quick", "--smoke"], "exclude"),
-        (["--log-level", "loud", "list"], "loud"),
-        (["sweep", "call.toml", "--out", "out", "--jobs", "100000"], "jobs is 100000"),
-        (["list", "codecs", "loss", "more"], "`more` is one argument too many"),
-        (["run", "call.toml", "--json", ""], "is empty: the one after `--json`"),
-        ([""], "is empty: the one after `anabranch`"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_one_sentence(
-    anabranch: Command, call_file: Path, arguments: list[str], word: str
-) -> None:
-    assert call_file.name == "call.toml"
-    if arguments[0] == "sweep" and "--metric" in arguments:
-        result = anabranch(*arguments)
-        assert (result.returncode, "Traceback" in result.stderr) == (2, False)
-        assert f"did you mean `{word}`?" in result.stderr.splitlines()[-1]
-    else:
-        assert word in one_error(anabranch(*arguments))
-
-
-def test_a_full_disk_is_one_sentence(anabranch: Command, call_file: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("this system has no /dev/full")
-    assert "No space left" in one_error(anabranch("run", call_file, "--json", "/dev/full"))
-
-
-def test_a_reader_that_goes_away_is_no_error(call_file: Path) -> None:
-    run = subprocess.Popen(
-        [*COMMAND, "run", str(call_file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert run.stdout is not None
-    assert run.stderr is not None
-    run.stdout.close()
-    assert run.stderr.read() == ""
-    run.stderr.close()
-    assert run.wait(HANGS_S) == 0
-
-
-TARGETS = {
-    "in no folder": ["run", "call.toml", "--json", "nowhere/x.json"],
-    "a folder": ["run", "call.toml", "--json", "folder"],
-    "below a file": ["run", "call.toml", "--json", "call.toml/x.json"],
-    "too long a name": ["run", "call.toml", "--json", "x" * 254],
-    "traces into a file": ["run", "call.toml", "--trace", "call.toml"],
-    "figures below a file": ["run", "call.toml", "--plot", "call.toml/figures"],
-    "a study that is a file": ["sweep", "call.toml", "--out", "call.toml"],
-    "a comparison": ["compare", "a", "b", "--csv", "nowhere/x.csv"],
-    "a page": ["reproduce", "voip-sctp", "--out", "call.toml/page"],
-    "the folder of the traces": ["run", "call.toml", "--json", "new", "--trace", "new"],
-    "below that folder": ["run", "call.toml", "--json", "new/a/x.json", "--trace", "new"],
-    "verdicts": ["reproduce", "voip-sctp", "--out", "out", "--json", "nowhere/x.json"],
-}
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_target_that_cannot_be_written_is_found_before_the_work(
-    anabranch: Command, call_file: Path, tmp_path: Path, target: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    before = contents(tmp_path)
-    arguments = TARGETS[target]
-    if arguments[0] in ("run", "sweep"):
-        # Whatever runs ends in another error.
-        arguments = [*arguments, "--set", "run.max_events=10"]
-    message = one_error(anabranch(*arguments))
-    assert "max_events" not in message
-    assert arguments[3].split("/")[0] in message or arguments[-1] in message, message
-    assert contents(tmp_path) == before
-    assert {path.name for path in tmp_path.iterdir()} == {call_file.name, "folder"}
-
-
-def test_a_run_that_fails_writes_nothing(
-    anabranch: Command, call_file: Path, tmp_path: Path
-) -> None:
-    written(tmp_path / "old.json", "old")
-    before = contents(tmp_path)
-    targets = ("--json", "old.json", "--trace", "new", "--plot", "new")
-    message = one_error(anabranch("run", call_file, "--set", "run.max_events=10", *targets))
-    assert "max_events" in message
-    assert contents(tmp_path) == before
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("trace", ["new", "new/deeper", "new/../new"])
-def test_a_file_goes_into_the_folder_that_the_run_makes(
-    anabranch: Command, call_file: Path, tmp_path: Path, trace: str
-) -> None:
-    result = anabranch("run", call_file, "--trace", trace, "--json", "new/r.json")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert json.loads((tmp_path / "new/r.json").read_text())["scenario"] == "small"
-
-
-def test_a_file_in_a_folder_that_will_be_made_is_checked(tmp_path: Path) -> None:
-    out = tmp_path / "new"
-    files.check_file(out / "r.json", made=out)
-    files.check_file(tmp_path / "r.json", made=out / "deeper")
-    for path in (out / "other/r.json", out / ("x" * 254), out):
-        with pytest.raises(OSError, match=path.name):
-            files.check_file(path, made=out)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_verdicts_go_into_the_folder_that_reproduce_makes(tmp_path: Path) -> None:
-    def compute(*_: object) -> Any:
-        raise AnabranchError("all targets are fine")
-
-    # The work after the checks takes minutes.
-    paper = replace(papers.load("voip-sctp"), compute=compute)
-    out = tmp_path / "new"
-    with pytest.raises(AnabranchError, match="all targets are fine"):
-        paper.reproduce("quick", 1, out, out / "v.json", terminal.console())
-
-
-def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
-    protected = written(tmp_path / "old.json", "old")
-    protected.chmod(0o444)
-    if os.access(protected, os.W_OK):
-        pytest.skip("this user may write everything")
-    with pytest.raises(PermissionError, match=r"may not be written: .*old\.json"):
-        files.check_file(protected)
-    with pytest.raises(PermissionError, match=r"may not be written: .*old\.json"):
-        files.write_atomically(protected, b"new")
-    assert contents(tmp_path) == {protected: b"old"}
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there, rights come from the folder")
-@pytest.mark.parametrize("rights", [0o600, 0o640, 0o664])
-def test_a_file_that_is_replaced_keeps_its_rights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rights: int
-) -> None:
-    old = written(tmp_path / "old.json", "old")
-    old.chmod(rights)
-    link = tmp_path / "link"
-    link.symlink_to(old)
-    before = os.umask(0o022)
-    try:
-        with files.opened_atomically(link) as file:
-            file.write(b"new")
-            # No one else may read it, even before it is complete.
-            assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {rights}
-        files.write_atomically(tmp_path / "new.json", b"new")
-        assert stat.S_IMODE(old.stat().st_mode) == rights
-        assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o644
-        # Where the group cannot be kept, its rights do not go to our own group.
-        real, groups = Path.stat, [old.stat().st_gid + 1]
-        refuse = mock.Mock(side_effect=PermissionError)
-        monkeypatch.setattr(os, "fchown", refuse)
-
-        def of_another(path: Path, **options: bool) -> os.stat_result:
-            found = list(real(path, **options))
-            found[5:6] = groups if path == old else found[5:6]
-            return os.stat_result(found)
-
-        monkeypatch.setattr(Path, "stat", of_another)
-        files.write_atomically(old, b"newer")
-        monkeypatch.undo()
-        assert stat.S_IMODE(old.stat().st_mode) == rights & ~0o070
-    finally:
-        os.umask(before)
-    assert old.read_text() == "newer"
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
-)
-def test_a_file_that_is_replaced_keeps_its_owner(tmp_path: Path) -> None:
-    old = written(tmp_path / "old.json", "old")
-    os.chown(old, 1234, 5678)
-    files.write_atomically(old, b"new")
-    assert (old.stat().st_uid, old.stat().st_gid, old.read_text()) == (1234, 5678, "new")
-
-
-def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "far").mkdir()
-    for name in ("old.txt", "fresh.txt"):
-        target, link = tmp_path / "far" / name, tmp_path / name
-        if name == "old.txt":
-            written(target, "old")
-        link.symlink_to(Path("far") / name)
-        files.check_file(link)
-        files.write_atomically(link, b"new")
-        assert (link.is_symlink(), target.read_text()) == (True, "new")
-    assert len(list(tmp_path.rglob("*"))) == 5
-
-
-@pytest.mark.parametrize("target", ["nowhere/x", "far", "loop"])
-def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path, target: str) -> None:
-    (tmp_path / "far").mkdir()
-    link = tmp_path / "loop"
-    link.symlink_to(target)
-    with pytest.raises(OSError, match="loop"):
-        files.check_file(link)
-    with pytest.raises(OSError, match="loop"):
-        files.write_atomically(link, b"new")
-    assert link.is_symlink()
-
-
-def test_a_loop_of_links_is_no_file_named_twice(tmp_path: Path) -> None:
-    for name, target in (("one", "two"), ("two", "one")):
-        (tmp_path / name).symlink_to(target)
-    files.check_different(csv=tmp_path / "one", json=tmp_path / "other.json")
-    with pytest.raises(AnabranchError, match="--csv and --json are both"):
-        files.check_different(csv=tmp_path / "one", json=tmp_path / "one")
-
-
-def test_a_device_behind_a_link_is_written(tmp_path: Path) -> None:
-    link = tmp_path / "null"
-    link.symlink_to(os.devnull)
-    files.check_file(link)
-    files.write_atomically(link, b"new")
-    assert (link.is_symlink(), list(tmp_path.iterdir())) == (True, [link])
-
-
-@pytest.mark.parametrize("redirected", ["> out.txt", ">> out.txt", "| cat > out.txt"])
-def test_standard_output_can_be_the_target(
-    call_file: Path, tmp_path: Path, redirected: str
-) -> None:
-    if not Path("/dev/stdout").exists():
-        pytest.skip("this system has no /dev/stdout")
-    link = tmp_path / "link"  # never the system's own, should this fail
-    link.symlink_to("/dev/stdout")
-    words = [*COMMAND, "run", str(call_file), "--all", "--json", str(link)]
-    command = f"{shlex.join(words)} {redirected}"
-    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
-    text = (tmp_path / "out.txt").read_text()
-    tables, _, rest = text.partition("\n{\n")
-    content, _, last = rest.partition("\n}\n")
-    assert "call.sent" in tables
-    assert json.loads(f"{{{content}}}")["scenario"] == "small"
-    assert last == f"wrote {link}\n"
-    assert link.is_symlink()
-
-
-@pytest.mark.parametrize("command", ["validate", "run", "sweep"])
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("/dev/zero", "a device or a pipe"),
-        ("pipe", "a device or a pipe"),
-        ("folder", "a folder"),
-        ("huge.toml", "more than 16 MB"),
-        ("latin.toml", "not UTF-8 text (line 2)"),
-    ],
-)
-def test_what_is_no_text_file_is_no_scenario(
-    anabranch: Command, tmp_path: Path, command: str, name: str, words: str
-) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "folder").mkdir()
-    with (tmp_path / "huge.toml").open("wb") as file:
-        file.truncate(10**9)  # without a block on the disk
-    (tmp_path / "latin.toml").write_bytes(b'name = "a"\ndescription = "\xe9"\n')
-    options = ("--out", "out") if command == "sweep" else ()
-    message = one_error(anabranch(command, name, *options))
-    assert f"cannot read `{name}`" in message
-    assert words in message
 
 
 def wait_until_it_hears(process: subprocess.Popen[str]) -> None:

@@ -23,8 +23,8 @@ from test_tutorials import matches
 BLOCK = re.compile(r"^```(sh|console|toml|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OURS = ("anabranch ", "python -m anabranch.")
 
-NAMESPACES = "real programs in network namespaces; tests/test_emulate.py has such commands"
-TERMINALS = "sockets of several terminals; tests/test_sctp_live.py has such commands"
+NAMESPACES = "real programs in network namespaces; tests/test_emulate_command.py has such commands"
+TERMINALS = "sockets of several terminals; tests/test_sctp_commands.py has such commands"
 KERNEL = "a kernel, and root or minutes; tests/test_testbed.py and tests/test_virtual_kernel.py"
 MEASURED = "needs a measurement of the reader's; tests/test_tutorials.py has such a command"
 

@@ -1,0 +1,157 @@
+"""Emulation by somebody who is not root."""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.emulate import running
+from anabranch.errors import LiveError
+from conftest import ROOT
+from support.emulation import DEVICES, ECHO, LACKS, PING
+
+pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
+
+
+@pytest.fixture(params=["tun", "veth"])
+def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The nodes' devices; a test with this fixture runs with either kind."""
+    kind = str(request.param)
+    if kind == "tun" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("left out, since /dev/net/tun cannot be opened")
+    monkeypatch.setenv(DEVICES, kind)
+    return kind
+
+
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def can(*command: str, **options: Any) -> bool:
+    return subprocess.run(command, check=False, capture_output=True, **options).returncode == 0
+
+
+@dataclass(frozen=True)
+class Nobody:
+    """A user other than root, with a folder to write to."""
+
+    folder: Path
+    python: str
+    """A Python that he can run."""
+    options: dict[str, Any]
+
+    def command(self, *words: object) -> list[str]:
+        """`anabranch` with these words."""
+        return [*AS_NOBODY, self.python, "-m", "anabranch", *map(str, words)]
+
+    def start(self, *words: object) -> "subprocess.Popen[str]":
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            self.command(*words), stdout=pipe, stderr=pipe, text=True, **self.options
+        )
+
+
+SPACES = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
+
+
+@pytest.fixture
+def nobody(tmp_path: Path) -> Nobody:
+    if os.geteuid() != 0:
+        pytest.skip("left out, since only root can become somebody else")
+    # Longer than the address of a socket may be.
+    mine = tmp_path / ("runtime" * 20)
+    mine.mkdir()
+    for folder in (mine, tmp_path, *tmp_path.parents[:-1]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    os.chown(mine, NOBODY, NOBODY)
+    path = os.pathsep.join([str(ROOT / "python"), *filter(None, sys.path)])
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(mine), "HOME": "/", "PYTHONPATH": path}
+    options: dict[str, Any] = {"cwd": "/", "env": environment}
+    # If Python is in root's home, other users cannot run it.
+    run = [*AS_NOBODY, *(SPACES if can(*AS_NOBODY, *SPACES, "true") else [])]
+    for program in (sys.executable, "/usr/bin/python3"):
+        if can(*run, program, "-c", "import anabranch.cli", **options):
+            return Nobody(mine, program, options)
+    pytest.skip("left out, since nobody but root can run this Python")
+
+
+@pytest.mark.parametrize("may_open", [True, False], ids=["tun", "no-tun"])
+def test_without_root_it_works_or_says_what_is_missing(nobody: Nobody, *, may_open: bool) -> None:
+    device = nobody.folder.parent / "tun"
+    os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(10, 200))
+    device.chmod(0o666 if may_open else 0o600)
+    result = nobody.folder / "result.json"
+    words = ["emulate", "--delay", "10ms", "--json", result, "--", "getent", "hosts", "peer"]
+    inner = shlex.join(nobody.command(*words))
+    outer = ["unshare", "--mount", "sh", "-c", f"mount --bind {device} /dev/net/tun && {inner}"]
+    done = subprocess.run(
+        outer, check=False, capture_output=True, text=True, timeout=120, **nobody.options
+    )
+    if not can(*AS_NOBODY, *SPACES, "true"):
+        assert done.returncode == 2
+        assert "an emulation needs root, or a system where users may make namespaces" in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    assert "peer" in done.stdout
+    assert json.loads(result.read_text())["devices"] == ("tun" if may_open else "veth")
+
+
+@pytest.mark.usefixtures("devices")
+@pytest.mark.parametrize("devices", ["veth"], indirect=True)
+def test_without_root_others_join_it_and_a_kill_leaves_nothing(nobody: Nobody) -> None:
+    if not can(*AS_NOBODY, *SPACES, "true"):
+        pytest.skip("left out, since users may not make namespaces here")
+    capture = nobody.folder / "packets.pcapng"
+    nobody.options["env"][DEVICES] = "veth"
+    words = ["--rate", "10Mbit/s", "--delay", "5ms", "--pcap", capture]
+    with nobody.start("emulate", *words) as process:
+        assert process.stdout is not None
+        began = process.stdout.readline()
+        assert began == "here: 10.177.0.1 (link to peer)\n", process.communicate()[1]
+        with nobody.start("emulate", "exec", "peer", "--", nobody.python, "-c", ECHO) as echo:
+            assert echo.stdout is not None
+            assert echo.stdout.readline() == "ready\n"
+
+            def ping() -> tuple[str, str]:
+                words = [nobody.python, "-c", PING, "peer", 3]
+                with nobody.start("emulate", "exec", "here", "--", *words) as program:
+                    return program.communicate(timeout=60)
+
+            said, told = ping()
+            assert len(said.split()) == 3, told
+            # Another one does not meet it.
+            with nobody.start("emulate", "--delay", "1ms", "--", "true") as other:
+                _, told = other.communicate(timeout=60)
+            assert "link forward: 0 packets" in told
+            with nobody.start("emulate", "set", "link", "loss=100%") as change:
+                assert change.communicate(timeout=60) == ("", "")
+            assert "timed out" in ping()[1]
+            process.kill()
+            assert echo.wait(60) != 0
+    assert [*nobody.folder.rglob("*.json")]
+    # Only one that is whole has its name.
+    (part,) = nobody.folder.glob(".packets.pcapng*")
+    assert part.stat().st_uid == NOBODY
+    assert not capture.exists()
+    with nobody.start("emulate", "--delay", "1ms", "--", "true") as process:
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not [*nobody.folder.rglob("*.json")]
+    assert not part.exists()
+
+
+def test_what_is_not_its_own_folder_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    (tmp_path / f"anabranch-emulate-{os.geteuid()}").symlink_to("/tmp")
+    with pytest.raises(LiveError, match="set XDG_RUNTIME_DIR"):
+        running.folder()
