@@ -498,6 +498,18 @@ def test_the_least_delay_is_bounded_from_what_is_seen() -> None:
     assert 0.4 <= np.mean(errors) <= 0.6  # median-unbiased
 
 
+@pytest.mark.parametrize("step_s", [1e-4, 1e-3, 0.012])
+def test_a_queue_that_grows_is_no_sample_of_the_least_delay(step_s: float) -> None:
+    """As in slow start: the first packet finds it empty, and each one waits a bit longer."""
+    ramp = np.array([0.04 + step_s * nth for nth in range(100)])
+    value, (low, high) = minimum_interval(ramp, 2)
+    assert value == high == ramp[0]
+    assert low < value
+    # In another order the same values are a sample.
+    shuffled = np.random.default_rng(1).permutation(ramp)
+    assert minimum_interval(shuffled, 1)[0] < ramp[0]
+
+
 def test_bursts_make_the_interval_of_a_mean_wider() -> None:
     flags = lost(engine_loss(*LOSSES[2][:2]), 3, 4000).astype(float)
     low, high = block_interval(flags)

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import anabranch
+import capture_kinds
 import captures
 from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
@@ -124,6 +125,50 @@ def test_a_timer_bounds_the_delay() -> None:
 
 def test_a_few_delays_are_not_extrapolated() -> None:
     assert delay_ms(case("short-request")) == pytest.approx(20, abs=0.1)
+
+
+@pytest.mark.parametrize("loss", [1, 4])
+def test_what_an_association_sends_again_on_another_path_was_lost(
+    tmp_path: Path, loss: int
+) -> None:
+    """SCTP sends again where it was not lost (RFC 9260 section 6.4.1)."""
+    file = tmp_path / "two.pcapng"
+    scenario = anabranch.load(TWO_PATHS.format(loss=loss))
+    scalars = anabranch.run(scenario, pcap=file).summary
+    frames = capture_kinds.at(file, "one@a") + capture_kinds.at(file, "two@a")
+    frames.sort(key=lambda frame: frame.time_s)
+    whole = capture_kinds.save(tmp_path / "whole.pcap", frames)
+    count, sent = lost(estimate(measure([whole])))
+    dropped = scalars["link.one.forward.lost_packets"]
+    assert dropped > 20
+    # Packets near the end, which may be sent again after it, do not count.
+    assert dropped * 0.95 - 2 <= count <= dropped
+    assert sent <= scalars["link.one.forward.delivered_packets"] + dropped
+
+
+TWO_PATHS = """\
+name = "two"
+run.duration = "20 s"
+[links.one]
+ends = ["a", "b"]
+rate = "8 Mbit/s"
+delay = "20 ms"
+loss = "{loss} %"
+[links.two]
+ends = ["a", "b"]
+rate = "8 Mbit/s"
+delay = "40 ms"
+[paths.one]
+via = ["one"]
+[paths.two]
+via = ["two"]
+[flows.load]
+from = "a"
+to = "b"
+paths = ["one", "two"]
+transport = "sctp"
+app = "bulk"
+"""
 
 
 def test_a_path_of_a_multipath_connection_says_so() -> None:

@@ -9,6 +9,9 @@ Bounds = tuple[float, float]
 LEVEL = 0.95
 """The level of every interval."""
 
+_MOST_LAGS = 1000
+"""How far apart values are taken to be correlated."""
+
 FEWEST_TO_EXTRAPOLATE = 20
 """Of fewer delays, the least is taken for what the least may be."""
 
@@ -56,8 +59,9 @@ def minimum_interval(values: Vector, legs: int) -> tuple[float, Bounds]:
     distribution of the least of m - 1 uniform numbers from 0 to 1, raised to 1 / legs (I. Weissman,
     Communications in Statistics A10(6), 1981).
 
-    The value is the least one where there are fewer than `FEWEST_TO_EXTRAPOLATE`, or where what
-    lies below it is as wide as what lies between it and 0: then they are no sum of this kind.
+    The value is the least one where there are fewer than `FEWEST_TO_EXTRAPOLATE` that are
+    independent, in the order of time, as where a queue grows; or where what lies below it is as
+    wide as what lies between it and 0: then they are no sum of this kind.
     """
     lowest = np.sort(values)
     m = int(np.clip(len(lowest) // 10, 2, 50))
@@ -71,7 +75,10 @@ def minimum_interval(values: Vector, legs: int) -> tuple[float, Bounds]:
         return float(max(first - spread * ratio / (1 - ratio), 0.0))
 
     value = threshold(0.5)
-    if len(lowest) < FEWEST_TO_EXTRAPOLATE or value < first / 2:
+    independent = len(lowest)
+    if independent < FEWEST_TO_EXTRAPOLATE * (1 + 2 * _MOST_LAGS):
+        independent //= _correlation_length(values)
+    if independent < FEWEST_TO_EXTRAPOLATE or value < first / 2:
         value = first
     return value, (threshold(LEVEL), first)
 
@@ -86,7 +93,7 @@ def _correlation_length(values: Vector) -> int:
         return 1
     noise = 2 / np.sqrt(n)
     total = 1.0
-    for lag in range(1, min(n // 4, 1000)):
+    for lag in range(1, min(n // 4, _MOST_LAGS)):
         rho = float(np.einsum("i,i", x[:-lag], x[lag:])) / n / variance
         if rho < noise:
             break

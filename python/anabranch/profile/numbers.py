@@ -110,6 +110,12 @@ class Side:
     """Whether some of its packets are several segments."""
     is_cut: bool = False
     """Whether it has more segments than are looked at."""
+    whole: Data | None = None
+    """What an association sends on all its paths: what one of them loses it may send again on
+    another one (RFC 9260 section 6.4.1); None where that is `data`.
+    """
+    on_path: Flags | None = None
+    """Of `whole`, which rows are those of `data`."""
 
 
 def of_tcp(packets: Packets, seen_s: Vector, own: Flags, fixed: int) -> Side:
@@ -214,7 +220,7 @@ def of_sctp(packets: Packets, seen_s: Vector, own: Flags, on_path: Flags) -> Sid
     """What the chunks of one side say; its data only where its packets are on the path."""
     chunks = packets.chunks
     row = chunks.packet.astype(np.int64)
-    is_data = np.isin(chunks.kind, DATA_CHUNKS) & own[row] & on_path[row]
+    is_data = np.isin(chunks.kind, DATA_CHUNKS) & own[row]
     is_answer = np.isin(chunks.kind, SACK_CHUNKS) & ~own[row]
     used = np.flatnonzero((is_data | is_answer) & (chunks.number >= 0))
     line = unwrapped(chunks.number[used], 32)
@@ -233,12 +239,11 @@ def of_sctp(packets: Packets, seen_s: Vector, own: Flags, on_path: Flags) -> Sid
     octets = packets.octets[sent].astype(float)
     is_first = np.diff(sent, prepend=-1) != 0
     yes = np.ones(len(sent), dtype=bool)
-    return Side(
-        Data(sent, seen_s[sent], start, start + 1, np.where(is_first, octets, 0.0), octets, yes,
-             ~yes),
-        acknowledgements,
-        1,
-    )  # fmt: skip
+    whole = Data(
+        sent, seen_s[sent], start, start + 1, np.where(is_first, octets, 0.0), octets, yes, ~yes
+    )
+    here = on_path[sent]
+    return Side(whole.only(here), acknowledgements, 1, whole=whole, on_path=here)
 
 
 def closed_s(acknowledgements: Acknowledgements, end_s: float) -> float:

@@ -77,7 +77,6 @@ def of_data(side: Side, clock: Integers) -> Samples:
         return NONE
     before = np.concatenate([data.start[:1], np.maximum.accumulate(data.end)[:-1]])
     new = np.flatnonzero(data.end > before)
-    again = np.flatnonzero(data.end <= before)
     ends = data.end[new]
     # Only what acknowledges something new.
     known = np.concatenate([acks.number[:1] - 1, np.maximum.accumulate(acks.number)[:-1]])
@@ -88,9 +87,12 @@ def of_data(side: Side, clock: Integers) -> Samples:
     hit[hit] &= ends[at[hit]] == number[hit]
     hit[hit] &= data.row[new[at[hit]]] < row[hit]
     # Up to the highest number at a retransmission, it may be that which is acknowledged.
+    whole = data if side.whole is None else side.whole
+    highest = np.concatenate([whole.start[:1], np.maximum.accumulate(whole.end)[:-1]])
+    again = np.flatnonzero(whole.end <= highest)
     if len(again):
-        last = np.searchsorted(data.row[again], row) - 1
-        hit &= (last < 0) | (number > before[again][np.maximum(last, 0)])
+        last = np.searchsorted(whole.row[again], row) - 1
+        hit &= (last < 0) | (number > highest[again][np.maximum(last, 0)])
     # How many packets each of these acknowledges: those since the one before it.
     passed = np.searchsorted(ends, number, side="right")
     since = np.concatenate([[0], np.maximum.accumulate(passed)[:-1]])

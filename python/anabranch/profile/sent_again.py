@@ -23,6 +23,10 @@ class Fates(NamedTuple):
     """When each was seen, or should have been."""
     octets: Vector
 
+    def only(self, kept: Flags) -> "Fates":
+        """Some of them."""
+        return Fates(self.lost[kept], self.seen_s[kept], self.octets[kept])
+
 
 def at_sender(data: Data, end_s: float, round_trip_s: float) -> Fates:
     """Packets that were sent again later count as lost.

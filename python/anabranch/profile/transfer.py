@@ -87,7 +87,12 @@ def measure(flow: Flow) -> Measurement:
     end_s = float(flow.seen_s[-1])
     data = side.data.only(side.data.is_user)
     if at_sender:
-        fates = sent_again.at_sender(data, end_s, float(delays.seconds.max()))
+        longest_s = float(delays.seconds.max())
+        if side.whole is None or side.on_path is None:
+            fates = sent_again.at_sender(data, end_s, longest_s)
+        else:
+            every = sent_again.at_sender(side.whole, end_s, longest_s)
+            fates = every.only(side.on_path[: len(every.lost)])
     else:
         stamps = flow.packets.stamp[data.row]
         stamps = np.where(stamps >= 0, unwrapped(stamps, 32), -1)
