@@ -9,6 +9,7 @@ from typing import Any
 
 from anabranch.errors import AnabranchError
 from anabranch.support.quantities import milliseconds
+from anabranch.support.transports import can
 
 from .paths import Paths
 
@@ -119,7 +120,7 @@ def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[S
     )
     if profile in _WITHOUT_POTENTIALLY_FAILED:
         settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
-    if goal == "latency" or transport == "udp":
+    if goal == "latency" or not can(transport).flow_control:
         settings += _queues(paths)
     # A value that equals the profile's default would be the same candidate twice.
     return [
