@@ -1,5 +1,5 @@
-//! Settings that what runs a flow does not have, as sentences show them. Who knows a setting is declared where
-//! the setting is, as `x-known-by` in its schema: a kernel, usrsctp, or the advice for people.
+//! Settings that what runs a flow does not have, as sentences show them. Who knows a setting is declared
+//! where the setting is, as `x-known-by` in its schema: a kernel, usrsctp, or the advice for people.
 
 use anabranch_transport::path;
 use schemars::JsonSchema;
