@@ -16,10 +16,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from anabranch import ScenarioError, advise, cli, stats
+from anabranch import ScenarioError, _engine, advise, cli, stats
 from anabranch.advise import linux, numbers, search, tables, timeouts
+from anabranch.advise.goals import GOALS
 from anabranch.advise.paths import read
-from anabranch.advise.settings import Candidate, possible, settings_of
+from anabranch.advise.settings import TRANSPORTS, Candidate, possible, settings_of
 from anabranch.cli.app import json_text
 from anabranch.errors import AnabranchError
 from anabranch.studies.execution import Progress
@@ -802,3 +803,21 @@ def test_tc_takes_what_is_to_be_pasted(kind: str) -> None:
     if any(word in done.stderr for word in missing):
         pytest.skip(f"no {kind} here: {done.stderr.strip()[:80]}")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("transport", sorted(TRANSPORTS))
+def test_the_settings_that_advice_tries_are_declared_where_they_are(transport: str) -> None:
+    variants = json.loads(_engine.schema())["$defs"]["TransportConfig"]["oneOf"]
+    of_kinds = (variant["properties"] for variant in variants if "properties" in variant)
+    settings = next(its for its in of_kinds if its["kind"]["const"] == transport)
+    declared = {name for name, its in settings.items() if "advise" in its.get("x-known-by", ())}
+    paths = read(["wifi-and-lte"], {})
+    tried: set[str] = set()
+    for profile in TRANSPORTS[transport].values():
+        tried |= Candidate(profile).base.keys()
+        for goal in GOALS.values():
+            if transport in goal.transports:
+                for setting in settings_of(transport, goal.name, paths, profile):
+                    tried.update(path for value in setting.values.values() for path in value)
+    keys = (path.split(".") for path in tried if path.startswith("transport."))
+    assert {key[1] for key in keys} == declared

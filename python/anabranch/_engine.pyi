@@ -63,6 +63,7 @@ __all__ = [
     "run_batch",
     "schema",
     "toml_tree",
+    "transports",
     "walk_sender",
 ]
 
@@ -410,6 +411,9 @@ def schema() -> str:
 
 def results() -> str:
     """The declarations of scalars and of the tables of traces, and old names of scalars, as JSON text; `support.declared` reads it."""
+
+def transports() -> str:
+    """What each transport can do, as JSON text; `support.transports` reads it."""
 
 def models() -> dict[str, list[tuple[str, str]]]:
     """What can be chosen: category (`loss`, `queue`, `app`, ...) -> (kind, one line about it)."""

@@ -57,7 +57,9 @@ mod _engine {
     #[pymodule_export]
     use super::quality::{codecs, emodel};
     #[pymodule_export]
-    use super::scenario::{Cancel, PyScenario, models, quantity, results, run, run_batch, schema, toml_tree};
+    use super::scenario::{
+        Cancel, PyScenario, models, quantity, results, run, run_batch, schema, toml_tree, transports,
+    };
     #[pymodule_export]
     use super::stepped::{Interval, SteppedRun};
     #[pymodule_export]

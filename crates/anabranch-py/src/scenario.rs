@@ -542,6 +542,13 @@ pub(crate) fn schema() -> String {
     serde_json::to_string_pretty(&schema).expect("a schema is a tree of plain values") + "\n"
 }
 
+/// What each transport can do, as JSON: kind -> capabilities.
+#[pyfunction]
+pub(crate) fn transports() -> String {
+    let all: std::collections::BTreeMap<_, _> = anabranch::transports::CAPABILITIES.into_iter().collect();
+    serde_json::to_string(&all).expect("capabilities are plain values")
+}
+
 /// The available models: category -> kinds, each with its description.
 #[pyfunction]
 pub(crate) fn models(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -117,7 +117,8 @@ pub trait Endpoint {
 /// transport that has nothing of it implements it without a method.
 pub trait Multipath: Endpoint {
     /// Gives a path another congestion control than the settings name, for this and further connections.
-    /// Returns false if the protocol has none; `path` is one of those that [`Observed::sample_paths`](crate::observed::Observed::sample_paths) lists.
+    /// Returns false if the protocol has none; `path` is one of those that
+    /// [`Observed::sample_paths`](crate::observed::Observed::sample_paths) lists.
     fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
         false
     }

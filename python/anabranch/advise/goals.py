@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.errors import AnabranchError
+from anabranch.support.transports import can
 
 from .paths import Paths, toml
 
@@ -85,7 +86,7 @@ class Goal:
 
 def _call(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
     call = {"kind": "voip", "start": {"from": "2 s", "to": "3 s"}, "duration": "60 s"}
-    if transport == "udp":
+    if not can(transport).flow_control:
         # A deeper jitter buffer, a longer packet and a slower codec cost delay from mouth to ear.
         call |= {"emodel": "g107", "delay": "mouth_to_ear"}
     return {"call": call}
@@ -102,7 +103,7 @@ def _messages(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
     The longest wait is measured from the last message before the path fails.
     """
     start = {"from": "1 s", "to": "2 s"}
-    if transport == "mptcp":
+    if not can(transport).keeps_messages:
         return {
             "messages": {
                 "kind": "requests",
@@ -187,13 +188,15 @@ GOALS = {
             relevant=20.0,
             relative=False,
             metric=lambda transport: (
-                "messages.max_completion_ms" if transport == "mptcp" else "messages.longest_gap_ms"
+                "messages.longest_gap_ms"
+                if can(transport).keeps_messages
+                else "messages.max_completion_ms"
             ),
             # An association that has ended has no further gaps, and one that sends everything
             # twice has none by design: runs of either kind count as failed.
             within=lambda transport: (
                 {"messages.completed": (_MESSAGES, _MESSAGES)}
-                if transport == "mptcp"
+                if not can(transport).keeps_messages
                 else {
                     "messages.unsent": (0, 0),
                     "messages.sctp.a.data_chunks_retransmitted": (

@@ -9,6 +9,7 @@ from typing import Any
 
 from anabranch.errors import AnabranchError
 from anabranch.support.quantities import milliseconds
+from anabranch.support.transports import can
 
 from .paths import Paths
 
@@ -119,8 +120,9 @@ def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[S
     )
     if profile in _WITHOUT_POTENTIALLY_FAILED:
         settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
-    if goal == "latency" or transport == "udp":
-        settings += _queues(paths, marks=transport == "udp")
+    is_open_loop = not can(transport).flow_control
+    if goal == "latency" or is_open_loop:
+        settings += _queues(paths, marks=is_open_loop)
     # A value that equals the profile's default would be the same candidate twice.
     return [
         replace(s, values={v: p for v, p in s.values.items() if v != s.defaults.get(profile)})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from anabranch import stats
+from anabranch.support.transports import can
 from anabranch.support.wording import number
 
 from .numbers import NOTHING, known, size
@@ -73,7 +74,7 @@ def count(
 
     failovers = None
     in_vain = total("duplicates_received")
-    if transport == "sctp":
+    if can(transport).numbering == "chunks":
         missing = total("data_chunks_sent") - total("data_chunks_received")
         in_vain += (total("data_chunks_abandoned") - missing).clip(0)
         if several:

@@ -13,6 +13,7 @@ from anabranch.errors import AnabranchError
 from anabranch.studies import headline
 from anabranch.support import terminal
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
+from anabranch.support.transports import can
 
 from . import notes
 from .app import MODEL, Formats, Natural, Sets, app, pairs, run_record, write_json
@@ -181,7 +182,7 @@ def _more(scenario: Path, sets: Sequence[str], result: "Result") -> str:
     shown = f"--plot DIR draws it; --all prints all {len(result.summary)} scalars"
     flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"].values()
     several = (flow for flow in flows if len(flow["paths"]) > 1)
-    if next(several, next(iter(flows)))["transport"]["kind"] == "udp":
+    if not can(next(several, next(iter(flows)))["transport"]["kind"]).flow_control:
         return shown  # only connections have time accounts
     words = ["anabranch", "explain", str(scenario)]
     for text in sets:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from anabranch.explain.accounts import Account, End, Flow
 from anabranch.support import wording
+from anabranch.support.transports import can
 
 FULL = 0.9
 """A path is full when it carries at least this share of its narrowest link's rate."""
@@ -129,8 +130,8 @@ def _buffer(flow: Flow, sender: End, path: Account, kind: str, time: str) -> Cau
         other = f"keeps data off {blocking.name} where it would come too late."
         advice = f"{advice} The scheduler blest {other}".lstrip()
         return Cause("head_of_line", path.name, text, advice)
-    if is_enough and receives and flow.transport(side)["kind"] == "sctp":
-        # the application over SCTP reads each message once it is complete
+    if is_enough and receives and can(flow.transport(side)["kind"]).keeps_messages:
+        # the application reads each message once it is complete
         advice = (
             "Messages wait in the buffer until they are whole: make them shorter, or it larger."
         )
@@ -207,7 +208,7 @@ def _losses(flow: Flow, sender: End, path: Account, shares: str) -> Cause:
             text += f" {sender.rescheduled} chunks were rescheduled."
             advice += ", or was rescheduled: load_sharing.chunk_rescheduling counts that as a loss"
         return Cause("spurious_losses", path.name, text, f"{advice}.")
-    if lost > dropped and flow.settings["transport"]["kind"] == "sctp":
+    if lost > dropped and not can(flow.settings["transport"]["kind"]).choice_of_control:
         # SCTP's stacks have one control (RFC 9260 section 7); what they can set are its timers.
         advice = (
             "Most losses are no congestion: how long each one delays data is a matter of "

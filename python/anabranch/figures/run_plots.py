@@ -16,6 +16,7 @@ from anabranch.store import members
 from anabranch.studies import frames as packets
 from anabranch.studies.result import Result
 from anabranch.support.quantities import milliseconds
+from anabranch.support.transports import can
 
 from . import sequences, transfers
 from .plots import (
@@ -68,7 +69,7 @@ def of_run(result: Result) -> dict[str, Figure]:
 
 
 def _transfers(result: Result) -> tuple[dict[str, Figure], set[str]]:
-    """The figures of flows of TCP and Multipath TCP that are no calls, of the ends that send.
+    """The figures of flows that number bytes and are no calls, of the ends that send.
 
     Gives these flows, too.
     """
@@ -80,7 +81,7 @@ def _transfers(result: Result) -> tuple[dict[str, Figure], set[str]]:
     figures, flows = {}, set()
     for flow in result.traces["intervals"]["flow"].unique(maintain_order=True):
         tree = _flow(result, flow)
-        if flow in calls or tree["transport"]["kind"] not in ("tcp", "mptcp"):
+        if flow in calls or can(tree["transport"]["kind"]).numbering != "bytes":
             continue
         sides = transfers.senders(result, flow)
         flows |= {flow} if sides else set()

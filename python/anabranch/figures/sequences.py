@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from anabranch.studies.acknowledged import reported_runs
 from anabranch.studies.result import Result
 from anabranch.support.holes import apart, unwrapped
+from anabranch.support.transports import can
 
 from .plots import ACCENT, COLOURS, QUIET, blank, legend, shortened, style, thinned, titled
 
@@ -167,7 +168,7 @@ def of_run(packets: pl.DataFrame, side: str, names: Sequence[str], protocol: str
     told = packets.filter(
         (pl.col("side") != side) & (pl.col("ack") >= 0) & (pl.col("fate") == "delivered")
     ).sort("delivered_s", maintain_order=True)
-    # Windows of Multipath TCP are the connection's.
+    # Where each path numbers by itself, windows are the connection's.
     window = told["window_bytes"].to_numpy()
     return of_ends(
         Data(
@@ -176,11 +177,11 @@ def of_run(packets: pl.DataFrame, side: str, names: Sequence[str], protocol: str
         ),
         Told(
             told["path"].to_numpy(), told["delivered_s"].to_numpy(), told["ack"].to_numpy(),
-            np.full_like(window, -1) if protocol == "mptcp" else window,
+            np.full_like(window, -1) if can(protocol).numbers_by_path else window,
             [reported_runs(text) for text in told["sack"]],
         ),
         names,
-        in_chunks=protocol == "sctp",
+        in_chunks=can(protocol).numbering == "chunks",
     )  # fmt: skip
 
 

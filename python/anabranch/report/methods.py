@@ -14,14 +14,13 @@ from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.figures.diagram import varied
 from anabranch.studies.study import Study
+from anabranch.support.transports import can
 from anabranch.support.wording import counted
 
 from .page import axes_of, range_text, stopping
 
 KEY = "anabranch"
 """The name of the entry that is to be cited."""
-
-_NAMES = {"mptcp": "Multipath TCP", "quic": "QUIC", "sctp": "SCTP", "tcp": "TCP", "udp": "UDP"}
 
 _MOST = 6
 """Flows and links that are described one by one at most."""
@@ -137,8 +136,7 @@ def _flows(tree: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"the flow {name}{several} ({app['kind'].replace('_', ' ')}{codec}) goes from"
             f" {flow['from']} to {flow['to']} over {' and '.join(flow['paths'])} by"
-            f" {_NAMES.get(transport['kind'], transport['kind'])}"
-            + (f" ({', '.join(parts)})" if parts else "")
+            f" {can(transport['kind']).title}" + (f" ({', '.join(parts)})" if parts else "")
         )
 
 

@@ -21,6 +21,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.store import members
 from anabranch.support.files import opened_atomically
+from anabranch.support.transports import can
 
 from .acknowledged import outcome, reported_runs
 from .result import Result
@@ -220,7 +221,7 @@ def _of_flow(
         at=group(other),
         protocol=pl.lit(flow.protocol),
     )
-    answers = _Answers(packets, shared=flow.protocol == "sctp")
+    answers = _Answers(packets, shared=can(flow.protocol).numbering == "chunks")
     sent = packets.with_columns(again=answers.again, time_s="sent_s")
     sent = sent.filter(~pl.col("is_copy")).drop("at")
     yield sent.with_columns(rank=pl.lit(_SENT), event=pl.lit("packet_sent"))
@@ -373,7 +374,7 @@ def _packet(row: dict[str, Any]) -> dict[str, Any]:
     """What is said of a packet that is sent or received."""
     header: dict[str, Any] = {"packet_number": row["number"], "kind": row["kind"]}
     if row["payload_bytes"] > 0 and row["tsn"] >= 0:
-        header["sequence" if row["protocol"] != "sctp" else "tsn"] = row["tsn"]
+        header["tsn" if can(row["protocol"]).numbering == "chunks" else "sequence"] = row["tsn"]
     if row["ack"] >= 0:
         header["next_expected"] = row["ack"]
     if row["window_bytes"] >= 0:

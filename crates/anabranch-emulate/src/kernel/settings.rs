@@ -19,6 +19,7 @@ use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Limit};
 use anabranch_transport::wire::tcp::{HEADER_BYTES, TIMESTAMPS_BYTES};
 use anabranch_transport::{cc, sctp, tcp, udp};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::unsupported::{first_unknown, shown};
@@ -114,9 +115,10 @@ impl Reader {
         }
     }
 
-    /// Checks a setting that no kernel has.
-    fn none<T: Serialize>(&self, key: &str, value: Option<&T>) -> Result<(), String> {
-        value.map_or(Ok(()), |value| Err(self.refused(key, value, "a kernel has no such setting")))
+    /// Refuses settings that no kernel has.
+    fn known<C: Serialize + JsonSchema>(&self, config: &C, there_is: &str) -> Result<(), String> {
+        first_unknown(config, "kernel")
+            .map_or(Ok(()), |(key, value)| Err(self.refused(&key, &value, there_is)))
     }
 
     /// Adds a sysctl to the wishes.
@@ -157,8 +159,7 @@ impl Reader {
         self.fixed("limited_transmit", config.limited_transmit.as_ref(), &true)?;
         self.fixed("undo", config.undo.as_ref(), &true)?;
         self.fixed("byte_counting", config.byte_counting.as_ref(), &true)?;
-        self.none("clock_granularity", config.clock_granularity.as_ref())?;
-        self.none("procedures", config.procedures.as_ref())?;
+        self.known(config, "a kernel has no such setting")?;
         self.fixed("fast_open", config.fast_open.as_ref(), &false)?;
         if config.nagle == Some(Nagle::Rfc896) {
             return Err(self.refused("nagle", &config.nagle, "a kernel has \"minshall\" and \"off\""));
@@ -224,6 +225,7 @@ impl Reader {
     }
 
     fn mptcp(&mut self, config: &mptcp::Config) -> Result<StreamOptions, String> {
+        self.known(config, "a kernel has no such setting")?;
         if let Some(coupling) = &config.coupling
             && *coupling != cc::coupled::Config::default()
         {
@@ -265,28 +267,7 @@ impl Reader {
     }
 
     fn sctp(&mut self, config: &sctp::Config) -> Result<MessageOptions, String> {
-        const KNOWN: [&str; 17] = [
-            "profile",
-            "rto_initial",
-            "rto_min",
-            "rto_max",
-            "valid_cookie_life",
-            "association_max_retrans",
-            "path_max_retrans",
-            "pf_max_retrans",
-            "max_init_retransmits",
-            "hb_interval",
-            "sack_delay",
-            "sack_frequency",
-            "send_buffer",
-            "receive_buffer",
-            "streams",
-            "max_inbound_streams",
-            "nagle",
-        ];
-        if let Some((key, value)) = first_unknown(config, &KNOWN) {
-            return Err(self.refused(&key, &value, "a kernel's SCTP has no such setting here"));
-        }
+        self.known(config, "a kernel's SCTP has no such setting here")?;
         let millis = |time: &Duration| (time.as_nanos() / 1_000_000).to_string();
         for (sysctl, key, value) in [
             ("net.sctp.rto_initial", "rto_initial", &config.rto_initial),
@@ -399,7 +380,10 @@ pub(crate) fn read(
                 reader.key
             ));
         }
-        TransportConfig::Udp(config) => EndOptions::Datagrams(**config),
+        TransportConfig::Udp(config) => {
+            reader.known(&**config, "a kernel's socket has no such setting")?;
+            EndOptions::Datagrams(**config)
+        }
         TransportConfig::Tcp(config) => {
             EndOptions::Stream { options: reader.tcp(config)?, is_multipath: false }
         }

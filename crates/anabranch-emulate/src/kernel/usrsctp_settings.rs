@@ -12,38 +12,12 @@ use serde::Serialize;
 use super::unsupported::{first_unknown, shown};
 use super::usrsctp::ProgramOptions;
 
-/// The settings that usrsctp has.
-const KNOWN: [&str; 22] = [
-    "profile",
-    "rto_initial",
-    "rto_min",
-    "rto_max",
-    "valid_cookie_life",
-    "association_max_retrans",
-    "path_max_retrans",
-    "pf_max_retrans",
-    "max_init_retransmits",
-    "max_init_timeout",
-    "hb_enabled",
-    "hb_interval",
-    "hb_max_burst",
-    "max_burst",
-    "sack_delay",
-    "sack_frequency",
-    "send_buffer",
-    "receive_buffer",
-    "streams",
-    "max_inbound_streams",
-    "nagle",
-    "partial_reliability",
-];
-
 /// The options of an end with these settings; `key` is their name in messages.
 ///
 /// # Errors
 /// A sentence about what the library does not have.
 pub(super) fn read(key: &str, config: &Config) -> Result<ProgramOptions, String> {
-    if let Some((name, value)) = first_unknown(config, &KNOWN) {
+    if let Some((name, value)) = first_unknown(config, "usrsctp") {
         return Err(refused(key, &name, &value, "usrsctp has no such setting here"));
     }
     let send_buffer = match config.send_buffer {

@@ -3,7 +3,7 @@
 use crate::time::Duration;
 
 /// Smoothed round-trip time and its variation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinuxRtt {
     /// Eight times the smoothed round-trip time in microseconds.
     srtt_us_8: u64,
@@ -17,11 +17,6 @@ pub struct LinuxRtt {
 }
 
 impl LinuxRtt {
-    /// Without a sample.
-    pub const fn new() -> Self {
-        Self { srtt_us_8: 0, mdev_us_4: 0, mdev_max_us: 0, rttvar_us: 0, round_end: 0 }
-    }
-
     /// The smoothed round-trip time; [`None`] before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
         (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3))

@@ -356,7 +356,6 @@ mod tests {
     use super::*;
 
     const WEIGHTS: Weights = Weights { alpha: 8_192, beta: 16_384 };
-    const LINUX: LinuxRtt = LinuxRtt::new();
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -446,7 +445,10 @@ mod tests {
         // SRTT 100 + 900/8 and RTTVAR 3/4 21 + 1/4 900 after the spike; the way back counts too.
         assert_eq!(timeouts(Rule::Rfc9260(WEIGHTS), &spike), [300, 250, 212, 184, 1_175, 1_033, 910, 804]);
         // The deviation's maximum of a round trip falls by a quarter in the next ones.
-        assert_eq!(timeouts(Rule::Linux(LINUX), &spike), [300, 300, 278, 254, 1_175, 1_129, 1_065, 992]);
+        assert_eq!(
+            timeouts(Rule::Linux(LinuxRtt::default()), &spike),
+            [300, 300, 278, 254, 1_175, 1_129, 1_065, 992]
+        );
         // 1.75 RTT, then max(23/24 RTO, (1 + 0.75 (23/24)^n) RTT); a rise by 900 of 1000 ms: B = 1.
         let hopper = Rule::PeakHopper(WEIGHTS, PeakHopper::default());
         assert_eq!(timeouts(hopper, &spike), [175, 171, 168, 166, 2_000, 1_958, 1_876, 1_798]);

@@ -18,15 +18,19 @@ use crate::{cc, path};
 #[schemars(rename = "SctpConfig")]
 pub struct Config {
     /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", `freebsd_10`, "linux" (6.12) or "ns2".
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub profile: Profile,
     /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, `freebsd_10`, linux and ns2 3 s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub rto_initial: Option<Duration>,
     /// RTO.Min; default 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub rto_min: Option<Duration>,
     /// RTO.Max; default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub rto_max: Option<Duration>,
     /// RTO.Alpha, from 0 to 1; default 1/8.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,32 +52,41 @@ pub struct Config {
     pub clock_granularity: Option<Duration>,
     /// Valid.Cookie.Life; default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub valid_cookie_life: Option<Duration>,
     /// Association.Max.Retrans or "off"; default 10, in profile ns2 "off".
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub association_max_retrans: Option<Limit>,
     /// Path.Max.Retrans; default 5. Profile linux: at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub path_max_retrans: Option<u32>,
     /// Potentially.Failed.Max.Retrans (RFC 7829) or "off"; default "off", in profile linux 0.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub pf_max_retrans: Option<Limit>,
     /// Max.Init.Retransmits; default 8.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub max_init_retransmits: Option<u32>,
     /// The longest time after which INIT and COOKIE ECHO are retransmitted (RFC 6458 section 8.1.3); default
     /// RTO.Max.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["usrsctp"]))]
     pub max_init_timeout: Option<Duration>,
     /// Whether heartbeats are sent; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["usrsctp"]))]
     pub hb_enabled: Option<bool>,
     /// HB.interval; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub hb_interval: Option<Duration>,
     /// HB.Max.Burst: heartbeats at most at one time, on paths to be confirmed; default 1, in profile
     /// `freebsd_10` 4. With `hb_rule` linux those wait for their timers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["usrsctp"]))]
     pub hb_max_burst: Option<u32>,
     /// When heartbeats are sent; default `per_path`, in profile linux `linux`, in profile ns2
     /// `one_timer`.
@@ -96,13 +109,16 @@ pub struct Config {
     pub path_verification: Option<bool>,
     /// Max.Burst in segments or "off"; default 4, in profile ns2 "off".
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["usrsctp", "advise"]))]
     pub max_burst: Option<Limit>,
     /// How long a SACK may be delayed, at most 500 ms; default 200 ms, in profile ns2 0 s, so none is
     /// delayed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub sack_delay: Option<Duration>,
     /// A SACK is sent for every n-th packet with data at the latest; default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub sack_frequency: Option<u32>,
     /// Whether a FORWARD TSN is acknowledged as data is (RFC 3758 section 3.6); default true, in profile
     /// ns2 false: the next data's SACK tells.
@@ -121,22 +137,27 @@ pub struct Config {
     pub missing_reports_per: Option<MissingReportsPer>,
     /// The path that is primary at first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub primary_path: Option<u8>,
     /// Send buffer or "off"; default 212992 B (Linux), in profile `freebsd_10` 233016 B, in profile ns2
     /// "off": unlimited. In profile linux, without load sharing, each chunk counts with the memory that the
     /// kernel takes for it: 1216 B up to 368 B of data, 1536 B up to 688 B, 2560 B up to 1712 B; `SO_SNDBUF`
     /// sets twice its value for that.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub send_buffer: Option<Buffer>,
     /// Receive buffer: the advertised window; default 106496 B (Linux: half its 212992 B), in
     /// profile `freebsd_10` 233016 B, in profile ns2 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
     pub receive_buffer: Option<Bytes>,
     /// Streams to send on, from 1 to 65535, as far as the peer allows; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub streams: Option<u16>,
     /// Streams that the peer may send on, from 1 to 65535; default `streams`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub max_inbound_streams: Option<u16>,
     /// Which stream sends next (RFC 8260 section 3); default "fcfs": the order in which messages were handed
     /// over.
@@ -160,9 +181,11 @@ pub struct Config {
     pub bundle_max: Option<Limit>,
     /// Nagle's algorithm: less than a packet waits while data is outstanding; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
     pub nagle: Option<bool>,
     /// Whether partial reliability is offered (RFC 3758); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["usrsctp"]))]
     pub partial_reliability: Option<bool>,
     /// Whether a retransmission timeout and an answered heartbeat send FORWARD TSN and new data at
     /// once; default true, in profile ns2 false: the next message or SACK does.
@@ -184,10 +207,12 @@ pub struct Config {
     pub cc: Option<cc::Config>,
     /// Path policy; default the standard's failover.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub policy: Option<path::Config>,
     /// Concurrent multipath transfer: new data on all usable paths at the same time. Default: none, new
     /// data on one path; an empty table has all of its means.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub load_sharing: Option<LoadSharingConfig>,
 }
 

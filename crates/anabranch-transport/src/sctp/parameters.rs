@@ -149,15 +149,7 @@ impl Config {
         let freebsd = profile == Profile::FreeBsd10;
         let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
         self.check(linux)?;
-        let receive_buffer = match profile {
-            // net.inet.sctp.recvspace.
-            Profile::FreeBsd10 => 233_016,
-            // ns-2: initialRwnd_ 65536.
-            Profile::Ns2 => 65_536,
-            // Linux: half of net.core.rmem_default is advertised.
-            _ => 106_496,
-        };
-        let receive_buffer = self.receive_buffer.map_or(receive_buffer, |size| size.0 as u32);
+        let receive_buffer = self.receive_buffer();
         let cc = self.cc.clone().unwrap_or_default();
         let cc = congestion_control(cc, cc_defaults(profile, receive_buffer, self.load_sharing.is_some()))?;
         Ok(Parameters {
@@ -257,6 +249,18 @@ impl Config {
         })
     }
 
+    fn receive_buffer(&self) -> u32 {
+        let usual = match self.profile {
+            // net.inet.sctp.recvspace.
+            Profile::FreeBsd10 => 233_016,
+            // ns-2: initialRwnd_ 65536.
+            Profile::Ns2 => 65_536,
+            // Linux: half of net.core.rmem_default is advertised.
+            _ => 106_496,
+        };
+        self.receive_buffer.map_or(usual, |size| size.0 as u32)
+    }
+
     fn rto(&self) -> Limits {
         Limits {
             // RFC 9260 section 16: 1 s; RFC 4960 and RFC 2960: 3 s.
@@ -285,7 +289,7 @@ impl Config {
             beta: per_65536(self.rto_beta.unwrap_or(0.25)),
         };
         match self.rto_rule.unwrap_or_default() {
-            RtoRule::LinuxTcp => Rule::Linux(LinuxRtt::new()),
+            RtoRule::LinuxTcp => Rule::Linux(LinuxRtt::default()),
             RtoRule::PeakHopper => Rule::PeakHopper(weights, PeakHopper::default()),
             RtoRule::Rfc => Rule::Rfc9260(weights),
         }

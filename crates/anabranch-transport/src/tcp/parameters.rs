@@ -250,13 +250,13 @@ impl Parameters {
     /// The estimator of round-trip times and of the retransmission timeout, without a sample.
     pub(super) fn rtt(&self) -> Rtt {
         let (rule, most_backed_off) = match self.rto_estimator {
-            RtoEstimator::Linux => (Rule::Linux(LinuxRtt::new()), u64::MAX),
+            RtoEstimator::Linux => (Rule::Linux(LinuxRtt::default()), u64::MAX),
             // ns-3: `RttEstimator`, `MaxMultiplier`.
             RtoEstimator::MeanDeviation => (Rule::MeanDeviation, 64),
             RtoEstimator::Rfc6298 => (Rule::Rfc6298, u64::MAX),
         };
         let (initial, min, max, clock) = (self.rto_initial, self.rto_min, self.rto_max, self.clock);
-        Rtt::new(rule, Limits { initial, min, max, clock, most_backed_off, ..Limits::default() })
+        Rtt::new(rule, Limits { initial, min, max, most_backed_off, clock, ..Limits::default() })
     }
 
     /// The port of this side, and its peer's.

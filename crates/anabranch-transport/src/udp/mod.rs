@@ -39,20 +39,26 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 #[schemars(rename = "UdpConfig")]
 pub struct Config {
     /// Whether every datagram carries an RTP header of 12 bytes; default false.
+    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
     pub rtp: bool,
     /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0.
+    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
     pub path: u8,
     /// Another path on which every datagram is sent, too: a copy with the same RTP header, of which the
     /// receiver takes the one that comes first (spatial redundancy, as RFC 7198 calls it). Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub duplicate_on: Option<u8>,
     /// What its packets say of explicit congestion notification; default "off". Nothing answers marks: they
     /// are counted where they arrive.
     #[serde(skip_serializing_if = "UdpEcn::is_off")]
+    #[schemars(extend("x-known-by" = ["kernel"]))]
     pub ecn: UdpEcn,
     /// Port of the flow's end `from`; default 49152, the first dynamic port (RFC 6335 section 6).
+    #[schemars(extend("x-known-by" = ["kernel"]))]
     pub source_port: u16,
     /// Port of the flow's end `to`; default 5004, the port RTP is registered at (RFC 3551 section 8).
+    #[schemars(extend("x-known-by" = ["kernel"]))]
     pub destination_port: u16,
 }
 

@@ -78,6 +78,9 @@ pub(crate) fn drain(end: &mut impl Endpoint, now: Time, mut each: impl FnMut(Out
     }
 }
 
+/// What something between the ends does with the packets of each side.
+pub(crate) type Meddle = Box<dyn FnMut(Side, &mut Packet)>;
+
 /// Two endpoints and the wires between them.
 pub(crate) struct Pair<E: Tested> {
     pub(crate) now: Time,
@@ -86,8 +89,7 @@ pub(crate) struct Pair<E: Tested> {
     pub(crate) log: Vec<E::Logged>,
     pub(crate) events: [Vec<(Time, Event)>; 2],
     pub(crate) drop_if: E::Filter,
-    /// What something between the ends does with the packets of each side.
-    pub(crate) meddle: Box<dyn FnMut(Side, &mut Packet)>,
+    pub(crate) meddle: Meddle,
     /// Whether packets take the short way of [`Endpoint::respond`] where they can.
     pub(crate) takes_short_way: bool,
     /// How many packets have taken it.
