@@ -189,9 +189,8 @@ pub trait Observed {
         None
     }
 
-    /// How the sending half has sent the data that a [`HeadOfLine`] of its peer names; `None` if it no longer
-    /// keeps it.
-    fn transmission(&self, _missing: u64) -> Option<Transmission> {
+    /// How the sending half has sent the data that is missing at its peer; `None` if it no longer keeps it.
+    fn transmission(&self, _missing: Missing) -> Option<Transmission> {
         None
     }
 
@@ -374,6 +373,8 @@ pub struct Message {
     /// The stream ends with this payload, which may then have no bytes (QUIC); elsewhere streams have no end
     /// of their own, and it means nothing.
     pub ends_stream: bool,
+    /// More follows at the same time, for which the packet may wait (QUIC; `MSG_MORE` of Linux).
+    pub more: bool,
     /// The message's reliability.
     pub reliability: Reliability,
     /// The data to send.
@@ -388,6 +389,7 @@ impl Message {
             ppid: 0,
             unordered: false,
             ends_stream: false,
+            more: false,
             reliability: Reliability::Reliable,
             payload,
         }
@@ -720,8 +722,24 @@ impl PathLimit {
 pub struct HeadOfLine {
     /// Bytes that wait.
     pub waiting: u64,
-    /// The first number that is missing, as sender and receiver number the data (TSN, sequence number).
-    pub missing: u64,
+    /// What is missing.
+    pub missing: Missing,
+}
+
+/// The first data that is missing where later data waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The stream, where each is delivered by itself and waits for nothing else (QUIC); 0 elsewhere.
+    pub stream: StreamId,
+    /// The number, as sender and receiver number the data (TSN, sequence number, position in the stream).
+    pub number: u64,
+}
+
+impl From<u64> for Missing {
+    /// What is missing of the only stream.
+    fn from(number: u64) -> Self {
+        Self { stream: StreamId(0), number }
+    }
 }
 
 /// The last transmission of some data.

@@ -2,8 +2,8 @@
 
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
-    Endpoint, HeadOfLine, Input, Multipath, Observed, Output, PathLimit, PathSample, Response, Service, Site,
-    Transmission, Transport,
+    Endpoint, HeadOfLine, Input, Missing, Multipath, Observed, Output, PathLimit, PathSample, Response,
+    Service, Site, Transmission, Transport,
 };
 use anabranch_transport::flow::PathId;
 use anabranch_transport::path::Selector;
@@ -143,7 +143,7 @@ impl Observed for AnyEndpoint {
         dispatch!(self, end => end.head_of_line())
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
         dispatch!(self, end => end.transmission(missing))
     }
 

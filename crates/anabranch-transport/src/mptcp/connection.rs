@@ -13,8 +13,8 @@ use super::subflows::Subflows;
 use crate::cc::Controller;
 use crate::cc::coupled::Group;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output,
-    PathLimit, PathSample, Service, Site, Transmission, Transport,
+    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Missing, Multipath,
+    Observed, Output, PathLimit, PathSample, Service, Site, Transmission, Transport,
 };
 use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
@@ -697,8 +697,8 @@ impl Observed for Connection {
         self.gap()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
-        self.sent(missing)
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
+        self.sent(missing.number)
     }
 
     fn report(&self, report: &mut Report<'_>) {

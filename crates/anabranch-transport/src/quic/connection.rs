@@ -1,9 +1,9 @@
 //! One end of a connection: its state, and the dispatch of inputs to the procedures.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::application::Main;
+use super::application::{Main, Pending};
 use super::close::Closing;
 use super::config::Config;
 use super::congestion::Congestion;
@@ -24,8 +24,8 @@ use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats}
 use super::streams::Streams;
 use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Endpoint, HalfClose, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit,
-    PathSample, Repairs, Service, Site, Transmission, Transport,
+    CloseReason, Command, Endpoint, HalfClose, HeadOfLine, Input, Keeper, Message, Missing, Multipath,
+    Observed, Output, PathLimit, PathSample, Repairs, Service, Site, Transmission, Transport,
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::packet_pool::{Boxes, PacketPool};
@@ -106,6 +106,10 @@ pub struct Connection {
     pub(super) streams: Streams,
     pub(super) flow: FlowControl,
     pub(super) main: Main,
+    /// Streams of the application that the peer does not permit yet, by ID.
+    pub(super) pending: BTreeMap<u64, Pending>,
+    /// Streams of which something was refused for want of room.
+    pub(super) refused: Vec<u64>,
     pub(super) messages: Messages,
     pub(super) wants: Wants,
     /// Whether the application has closed, and messages are all that is waited for.
@@ -200,6 +204,8 @@ impl Connection {
             streams: Streams::new(side == Side::B, parameters.max_streams, parameters.max_stream_data),
             flow: FlowControl::new(parameters.max_data),
             main: Main::default(),
+            pending: BTreeMap::new(),
+            refused: Vec::new(),
             messages: Messages::default(),
             wants: Wants::default(),
             wants_close: false,
@@ -416,13 +422,15 @@ impl Endpoint for Connection {
     }
 
     fn service(&self) -> Service {
-        if self.parameters.datagrams { Service::Datagrams } else { Service::Stream }
+        let longest_datagram = if self.parameters.datagrams { self.longest_message() as u32 } else { 0 };
+        Service::Streams { longest_datagram }
     }
 
     #[inline(never)]
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;
+        let waits_for_more = matches!(input, Input::Command(Command::Send(Message { more: true, .. })));
         match input {
             Input::Command(command) => self.on_command(now, command),
             Input::Packet(packet) => self.on_packet_input(now, packet),
@@ -430,7 +438,9 @@ impl Endpoint for Connection {
         }
         self.on_timers(now);
         if matches!(self.state, State::Opening | State::Open) {
-            self.send(now);
+            if !waits_for_more || !self.refused.is_empty() {
+                self.send(now);
+            }
             self.check_finished(now);
         }
         self.serve_loss_timer(now);
@@ -475,6 +485,9 @@ impl Keeper for Connection {
         }
         if self.streams.get(super::application::MAIN).is_none() && !self.has_closed {
             each(Payload { offset: 0, length: self.main.written as u32 });
+        }
+        for pending in self.pending.values() {
+            each(Payload { offset: 0, length: pending.written as u32 });
         }
         self.messages.iter().for_each(each);
     }
@@ -521,7 +534,7 @@ impl Observed for Connection {
         self.gap()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
         self.sent(missing)
     }
 

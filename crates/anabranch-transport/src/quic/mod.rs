@@ -40,6 +40,7 @@ mod loss;
 mod messages;
 pub mod parameters;
 mod path;
+mod profile;
 #[cfg(test)]
 mod properties;
 mod ranges;

@@ -236,7 +236,7 @@ proptest! {
         let mut sent = Vec::new();
         for (length, pause) in messages {
             let payload = crate::flow::Payload { offset, length };
-            pair.command(Side::A, super::testing::send(payload));
+            pair.command(Side::A, super::testing::send_unordered(payload));
             sent.push(payload);
             offset += 2_000;
             pair.run_for(ms(pause));

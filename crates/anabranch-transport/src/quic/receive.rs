@@ -174,6 +174,7 @@ impl Connection {
             }
             Frame::MaxStreams { is_bidirectional, limit } => {
                 self.streams.on_max_streams(*is_bidirectional, *limit);
+                self.open_main_stream();
             }
             Frame::ConnectionClose { code, frame, .. } => self.on_close(now, *code, frame.is_none()),
             Frame::HandshakeDone => {
@@ -258,13 +259,22 @@ impl Connection {
         if self.is_paused {
             return;
         }
+        let is_main = id == super::application::MAIN;
+        let mut has_told = false;
         while let Some((offset, length)) = receive.deliver(&mut self.flow) {
             self.stats.bytes_delivered += length;
             let payload = Payload { offset, length: length as u32 };
-            let received = Received { stream: StreamId(id), ..Received::new(payload) };
+            let ends_stream = !is_main && receive.ends_at(offset + length);
+            has_told |= ends_stream;
+            let received = Received { stream: StreamId(id), ends_stream, ..Received::new(payload) };
             self.outputs.push_back(Output::Event(Event::Received(received)));
         }
-        let ends = receive.take_end();
+        let (ends, offset) = (receive.take_end(), receive.next);
+        if ends && !is_main && !has_told {
+            let received = Received { ends_stream: true, ..Received::new(Payload { offset, length: 0 }) };
+            let received = Received { stream: StreamId(id), ..received };
+            self.outputs.push_back(Output::Event(Event::Received(received)));
+        }
         self.update_limits(id);
         if ends {
             self.on_end_of_stream(now, id);

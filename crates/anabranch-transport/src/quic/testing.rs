@@ -196,7 +196,7 @@ impl Pair {
                             left.offset = rest.offset;
                             left.length += rest.length;
                         }
-                        Event::Writable => is_writable = true,
+                        Event::StreamWritable(StreamId(0)) => is_writable = true,
                         _ => {}
                     }
                     self.events[side.index()].push((now, event));
@@ -294,6 +294,15 @@ impl Pair {
 
 pub(super) fn send(payload: Payload) -> Command {
     Command::Send(Message::new(payload))
+}
+
+pub(super) fn send_unordered(payload: Payload) -> Command {
+    Command::Send(Message { unordered: true, ..Message::new(payload) })
+}
+
+/// Appends to a stream.
+pub(super) fn send_on(stream: u64, payload: Payload, ends_stream: bool, more: bool) -> Command {
+    Command::Send(Message { stream: StreamId(stream), ends_stream, more, ..Message::new(payload) })
 }
 
 /// One endpoint, the side A, against a script that plays its peer.

@@ -10,8 +10,8 @@ use super::state::State;
 use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
-    Endpoint, HeadOfLine, Input, Keeper, Multipath, Observed, Output, PathLimit, PathSample, Response,
-    Service, Site, Transmission, Transport,
+    Endpoint, HeadOfLine, Input, Keeper, Missing, Multipath, Observed, Output, PathLimit, PathSample,
+    Response, Service, Site, Transmission, Transport,
 };
 use crate::flow::{PathId, Payload};
 use crate::path::Selector;
@@ -166,8 +166,8 @@ impl Observed for Association {
         self.state.receiver()?.head_of_line()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
-        self.sent(missing)
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
+        self.sent(missing.number)
     }
 
     fn report(&self, report: &mut Report<'_>) {

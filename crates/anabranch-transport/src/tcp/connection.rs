@@ -22,7 +22,7 @@ use super::timers::RetransmissionTimer;
 use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Message, Multipath,
+    CloseReason, Command, Endpoint, Event, HalfClose, HeadOfLine, Input, Keeper, Message, Missing, Multipath,
     Observed, Output, PathLimit, PathSample, Repairs, Service, Site, Transmission, Transport,
 };
 use crate::flow::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
@@ -559,8 +559,8 @@ impl Observed for Connection {
         self.gap()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
-        self.sent(missing)
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
+        self.sent(missing.number)
     }
 
     fn report(&self, report: &mut Report<'_>) {

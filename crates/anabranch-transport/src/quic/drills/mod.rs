@@ -3,6 +3,7 @@
 mod closing;
 mod handshake;
 mod loss;
+mod service;
 mod strangers;
 mod streams;
 mod transfer;

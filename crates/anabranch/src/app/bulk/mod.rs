@@ -131,9 +131,10 @@ impl BulkConfig {
         }
         let reading = self.reading.timeline("reading")?;
         let always_reads = reading.is_constant() && reading.value();
-        if !always_reads && service != Service::Stream {
+        if !always_reads && !service.is_of_bytes() {
             return Err(
-                "reading is not always true: only over \"tcp\" can an application stop reading".to_owned()
+                "reading is not always true: only over \"quic\" and \"tcp\" can an application stop reading"
+                    .to_owned(),
             );
         }
         if self.unordered && service.is_of_bytes() {
