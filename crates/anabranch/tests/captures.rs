@@ -464,7 +464,7 @@ fn tshark_reads_captures_of_random_scenarios() {
     });
 }
 
-/// A connection with Retry, and further ones, over a link that loses and reorders; messages in DATAGRAM
+/// A connection with Retry, and further ones, over a link that loses; messages in DATAGRAM
 /// frames; and a certificate of several datagrams.
 #[cfg(feature = "quic")]
 const QUIC_FLOWS: &str = r#"
@@ -472,8 +472,7 @@ const QUIC_FLOWS: &str = r#"
     [links.only]
     ends = ["a", "b"]
     rate = "5 Mbit/s"
-    delay = { kind = "uniform", min = "5 ms", max = "9 ms" }
-    reorder = true
+    delay = "7 ms"
     loss = { kind = "bernoulli", probability = "3 %" }
     [paths.only]
     via = ["only"]
@@ -482,7 +481,7 @@ const QUIC_FLOWS: &str = r#"
     to = "b"
     paths = ["only"]
     transport = { kind = "quic", retry = true, handshake = { certificate = "9 kB" } }
-    app = { kind = "requests", size = "3 kB", response = "20 kB", think = "200 ms" }
+    app = { kind = "requests", request_size = "3 kB", response_size = "20 kB", think_time = "200 ms", connection = "per_request" }
     [flows.messages]
     from = "b"
     to = "a"
@@ -515,7 +514,7 @@ fn tshark_decrypts_quic() {
         ("quic.long.packet_type == 3", 2),
         ("quic.frame_type == 6 && quic.long.packet_type == 0 && quic.token_length > 0", 2),
         ("quic.frame_type == 48 || quic.frame_type == 49", 100),
-        ("quic.stream.stream_id == 0", 20),
+        ("quic.stream.stream_id == 4", 20),
         ("tls.handshake.type == 1", 2),
         ("tls.handshake.type == 20", 2),
     ] {

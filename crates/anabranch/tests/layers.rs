@@ -54,7 +54,7 @@ const ANABRANCH: [(&str, &str); 14] = [
     ("app", "schedule"),
     ("trace", "app net"),
     ("scenario", "app net text_file trace transports"),
-    ("capture", "app net scenario"),
+    ("capture", "app net scenario transports"),
     ("sim", "app capture net outside scenario trace transports"),
     ("results", "app net sim trace transports"),
     ("study", "parallel scenario sim text_file"),

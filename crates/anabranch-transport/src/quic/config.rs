@@ -103,9 +103,26 @@ pub struct Config {
     /// UDP port of the flow's end `to`; default 443.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_port: Option<u16>,
-    /// The path that is used, by its position in the flow's list; default 0.
+    /// Whether the client goes on at its next address, the next of the flow's paths, after two probe timeouts
+    /// in a row (RFC 9000 section 9): "never" (default) or `on_failure`. A client that only receives notices
+    /// a failure by its `keep_alive`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration: Option<Migration>,
+    /// The path that is used, or used first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
+}
+
+/// When a client moves to another of its addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QuicMigration")]
+pub enum Migration {
+    /// Never.
+    #[default]
+    Never,
+    /// When its packets get no answer.
+    OnFailure,
 }
 
 /// Whose defaults.

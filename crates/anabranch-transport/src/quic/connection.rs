@@ -71,6 +71,8 @@ pub struct Connection {
     pub(super) ip: IpVersion,
     /// The longest UDP payload that is sent.
     pub(super) datagram_bytes: u32,
+    /// The MTUs of the paths between the hosts.
+    pub(super) mtus: Box<[u32]>,
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
     /// The source of connection IDs.
@@ -152,19 +154,11 @@ impl Connection {
             panic!("{error}");
         }
         let network = PathId(parameters.path);
-        let datagram_bytes = parameters.datagram_bytes(mtus[network.index()], ip);
+        let datagram_bytes = parameters.datagram_bytes(mtus, ip);
         let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
         let seed = numbers.bits();
         let door = Door::new(&mut Numbers::Stream(streams.stream(&format!("{name}/door"))), parameters.retry);
-        let headers = ip.header_bytes() + HEADER_BYTES;
-        let control = parameters.cc.build(&cc::Setup {
-            mss: datagram_bytes,
-            initial_cwnd: parameters.initial_cwnd(datagram_bytes),
-            rules: cc::Rules::Rfc,
-            seed,
-            is_paced: parameters.pacing,
-            headers,
-        });
+        let control = control(parameters, datagram_bytes, ip, seed);
         let mark = match (parameters.ecn, parameters.is_l4s) {
             (false, _) => Ecn::NotEct,
             (true, false) => Ecn::Ect0,
@@ -179,11 +173,14 @@ impl Connection {
             peer_ids: PeerIds::default(),
             // A client's packets show that it is there (RFC 9000 section 8.1).
             route: Route::new(network, side == Side::A),
+            previous: None,
+            answer: None,
         };
         Self {
             side,
             ip,
             datagram_bytes,
+            mtus: mtus.into(),
             ports: parameters.ports(side),
             numbers,
             door,
@@ -255,13 +252,8 @@ impl Connection {
     /// counters.
     fn renew(&mut self, now: Time) {
         let parameters = self.parameters.clone();
-        let network = self.paths[0].route.network;
-        let ip = self.ip;
         let seed = rng::Streams { seed: self.numbers.bits(), replication: 0 };
-        let mut mtus = vec![0; network.index() + 1];
-        mtus[network.index()] = self.datagram_bytes.max(LEAST_DATAGRAM) + ip.header_bytes() + HEADER_BYTES;
-        let mut fresh = Self::new(&parameters, self.side, &mtus, ip, seed, "again");
-        fresh.datagram_bytes = self.datagram_bytes;
+        let mut fresh = Self::new(&parameters, self.side, &self.mtus, self.ip, seed, "again");
         std::mem::swap(&mut fresh.numbers, &mut self.numbers);
         std::mem::swap(&mut fresh.door, &mut self.door);
         std::mem::swap(&mut fresh.outputs, &mut self.outputs);
@@ -299,10 +291,11 @@ impl Connection {
         self.begin_handshake();
     }
 
-    /// Takes the connection that a client's first packet opens.
+    /// Takes the connection that a client's first packet opens, which came between these addresses.
     pub(super) fn accept(
         &mut self,
         now: Time,
+        network: PathId,
         first: &quic::Packet,
         Admission { original, retry }: Admission,
     ) {
@@ -313,7 +306,7 @@ impl Connection {
         self.handshake.original = original;
         self.handshake.retry = retry;
         // Who shows the token has got it (RFC 9000 section 8.1.2).
-        self.paths[0].route.is_validated = retry.is_some();
+        self.paths[0].route = Route::new(network, retry.is_some());
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;
@@ -321,7 +314,16 @@ impl Connection {
         self.paths[0].peer_ids.set_first(first.source);
     }
 
+    /// A control for another path, unless a user's own is on it.
+    pub(super) fn new_control(&mut self) -> Option<Controller> {
+        let seed = self.numbers.bits();
+        (!self.has_own_control).then(|| control(&self.parameters, self.datagram_bytes, self.ip, seed))
+    }
+
     fn on_timers(&mut self, now: Time) {
+        if self.state == State::Open && self.validation_timer() <= now {
+            self.on_validation_timer(now);
+        }
         if self.loss_timer <= now {
             self.on_loss_timer(now);
         }
@@ -349,7 +351,13 @@ impl Connection {
         let due = due.filter_map(|space| space.arrived.due).min().filter(|_| !self.is_at_limit());
         let due = due.unwrap_or(Time::NEVER);
         let pace = self.paths[0].congestion.pacing.timer;
-        ends.min(due).min(pace).min(self.loss_timer).min(self.idle_timer).min(self.keep_alive_timer)
+        let validation = if self.state == State::Open { self.validation_timer() } else { Time::NEVER };
+        ends.min(due)
+            .min(pace)
+            .min(validation)
+            .min(self.loss_timer)
+            .min(self.idle_timer)
+            .min(self.keep_alive_timer)
     }
 
     /// Pads a datagram with an Initial packet to 1200 bytes (RFC 9000 section 14.1).
@@ -368,7 +376,11 @@ impl Connection {
 
     /// Hands a datagram over.
     pub(super) fn put_out(&mut self, datagram: Datagram, bytes: u32, ecn: Ecn) {
-        let path = self.paths[0].route.network;
+        self.put_out_on(self.paths[0].route.network, datagram, bytes, ecn);
+    }
+
+    /// Hands a datagram over that goes between these addresses.
+    pub(super) fn put_out_on(&mut self, path: PathId, datagram: Datagram, bytes: u32, ecn: Ecn) {
         let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
         let packet = match self.spare.take() {
             Some(mut packet) => {
@@ -386,12 +398,24 @@ impl Connection {
 
     fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
         let bytes = packet.size.saturating_sub(self.ip.header_bytes() + HEADER_BYTES);
-        let ecn = packet.ecn;
+        let (ecn, network) = (packet.ecn, packet.path);
         let Body::Quic(datagram) = &mut packet.body else { return };
-        self.on_datagram(now, datagram, bytes, ecn);
+        self.on_datagram(now, network, datagram, bytes, ecn);
         // The box is used again for a packet of our own.
         self.spare.keep(packet);
     }
+}
+
+/// The control of a path.
+fn control(parameters: &Parameters, datagram_bytes: u32, ip: IpVersion, seed: u64) -> Controller {
+    parameters.cc.build(&cc::Setup {
+        mss: datagram_bytes,
+        initial_cwnd: parameters.initial_cwnd(datagram_bytes),
+        rules: cc::Rules::Rfc,
+        seed,
+        is_paced: parameters.pacing,
+        headers: ip.header_bytes() + HEADER_BYTES,
+    })
 }
 
 impl Transport for Config {

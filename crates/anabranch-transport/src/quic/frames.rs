@@ -123,6 +123,12 @@ impl Connection {
         {
             path.route.response = None;
         }
+        if let Some(data) = path.route.challenge.as_ref().and_then(|challenge| challenge.due)
+            && room.add(Frame::PathChallenge { data }, None)
+            && let Some(challenge) = &mut path.route.challenge
+        {
+            challenge.due = None;
+        }
         while let Some(&sequence) = path.own_ids.to_announce.front() {
             if let Some(id) = path.own_ids.get(sequence) {
                 let reset_token = self.door.reset_token(id);

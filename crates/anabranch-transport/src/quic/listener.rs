@@ -54,7 +54,7 @@ impl Listener {
                     match self.door.admit(now, &from, first, &mut self.numbers) {
                         Verdict::Accept(admission) => {
                             let mut connection = self.connection([own, peer]);
-                            connection.accept(now, first, admission);
+                            connection.accept(now, packet.path, first, admission);
                             connection.handle_input(now, Input::Packet(packet));
                             return Answer::Accepted(Box::new(connection));
                         }

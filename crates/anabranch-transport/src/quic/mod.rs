@@ -15,7 +15,8 @@
 //! Both applications write on the client's first bidirectional stream, as on a connection of TCP, or send
 //! messages in DATAGRAM frames. A close is in order when both directions of that stream are through.
 //!
-//! Known deviations: no 0-RTT, key update, migration, preferred address or path MTU discovery; no session
+//! Known deviations: no 0-RTT, key update, preferred address or path MTU discovery; a client moves only when
+//! its path has failed; no session
 //! tickets or tokens for later connections; the spin bit is 0; the congestion window
 //! falls at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
 
@@ -38,6 +39,7 @@ mod limit;
 mod listener;
 mod loss;
 mod messages;
+mod migration;
 pub mod parameters;
 mod path;
 mod profile;

@@ -1,6 +1,6 @@
 //! The settings of an endpoint, all of them known.
 
-use super::config::{Config, Handshake};
+use super::config::{Config, Handshake, Migration};
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
@@ -44,6 +44,7 @@ pub struct Parameters {
     pub(super) keep_alive: Option<Duration>,
     pub(super) connection_id_bytes: usize,
     pub(super) retry: bool,
+    pub(super) migration: Migration,
     pub(super) handshake: Handshake,
     source_port: u16,
     destination_port: u16,
@@ -86,6 +87,7 @@ impl Config {
             keep_alive: self.keep_alive,
             connection_id_bytes: self.connection_id_bytes.map_or(values.connection_id_bytes, usize::from),
             retry: self.retry.unwrap_or(false),
+            migration: self.migration.unwrap_or_default(),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(443),
@@ -176,13 +178,14 @@ impl Parameters {
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.
     pub fn check_paths(&self, mtus: &[u32], ip: IpVersion) -> Result<(), String> {
-        let Some(&mtu) = mtus.get(usize::from(self.path)) else {
+        let Some(&first) = mtus.get(usize::from(self.path)) else {
             return Err(format!(
                 "path = {} is not one of the flow's paths, 0 to {}",
                 self.path,
                 mtus.len().saturating_sub(1)
             ));
         };
+        let mtu = self.least_mtu(mtus).min(first);
         let most = mtu.saturating_sub(ip.header_bytes() + HEADER_BYTES);
         if most < LEAST_DATAGRAM {
             // RFC 9000 section 14: QUIC must not be used there.
@@ -198,8 +201,17 @@ impl Parameters {
         }
     }
 
-    /// The longest UDP payload on a path with this MTU.
-    pub(super) fn datagram_bytes(&self, mtu: u32, ip: IpVersion) -> u32 {
+    /// The least MTU of the paths that may be used.
+    fn least_mtu(&self, mtus: &[u32]) -> u32 {
+        match self.migration {
+            Migration::Never => mtus[usize::from(self.path)],
+            Migration::OnFailure => mtus.iter().copied().min().unwrap_or_default(),
+        }
+    }
+
+    /// The longest UDP payload on paths with these MTUs.
+    pub(super) fn datagram_bytes(&self, mtus: &[u32], ip: IpVersion) -> u32 {
+        let mtu = self.least_mtu(mtus);
         let most = mtu - ip.header_bytes() - HEADER_BYTES;
         self.max_datagram.unwrap_or_else(|| self.found_datagram.min(most))
     }
@@ -277,10 +289,10 @@ mod tests {
     fn the_first_window_is_that_of_the_rfc() {
         let parameters = Config::default().resolve().expect("possible");
         assert_eq!([1_200, 1_472, 9_000].map(|size| parameters.initial_cwnd(size)), [12_000, 14_720, 18_000]);
-        assert_eq!(parameters.datagram_bytes(1_500, IpVersion::Ipv6), 1_200);
+        assert_eq!(parameters.datagram_bytes(&[1_500], IpVersion::Ipv6), 1_200);
         let of = |profile| Config { profile, ..Config::default() }.resolve().expect("possible");
         let quinn = of(Profile::Quinn);
-        assert_eq!([1_500, 1_400].map(|mtu| quinn.datagram_bytes(mtu, IpVersion::Ipv4)), [1_452, 1_372]);
+        assert_eq!([1_500, 1_400].map(|mtu| quinn.datagram_bytes(&[mtu], IpVersion::Ipv4)), [1_452, 1_372]);
         let windows = [Profile::Quinn, Profile::Noq, Profile::QuicGo, Profile::Picoquic];
         assert_eq!(windows.map(|one| of(one).initial_cwnd(1_440)), [12_000, 12_000, 40_960, 15_360]);
     }

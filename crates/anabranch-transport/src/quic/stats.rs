@@ -63,6 +63,8 @@ counters! {
         resets_sent: One;
         /// Connections that a stateless reset ended.
         resets_received: One;
+        /// Moves to other addresses, of the client or to follow it (RFC 9000 section 9).
+        migrations: One;
         /// Times that the limit of three times what came held a server back (RFC 9000 section 8).
         amplification_limited: One;
     }

@@ -24,6 +24,7 @@ pub(super) struct Logged {
     pub(super) from: Side,
     pub(super) datagram: Datagram,
     pub(super) ecn: Ecn,
+    pub(super) path: PathId,
     /// Bytes of UDP payload.
     pub(super) bytes: u32,
 }
@@ -64,6 +65,8 @@ pub(super) struct Pair {
     pub(super) log: Vec<Logged>,
     pub(super) events: [Vec<(Time, Event)>; 2],
     pub(super) drop_if: Filter,
+    /// Paths on which nothing arrives.
+    pub(super) dead: Vec<PathId>,
     timeouts: [Time; 2],
     in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
     sequence: u64,
@@ -78,7 +81,8 @@ fn resolved(config: &Config) -> Parameters {
 
 fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
     let name = format!("flow/test/quic/{}", side.name());
-    Connection::new(&resolved(config), side, &[1_500], IpVersion::Ipv4, streams, &name)
+    let mtus: &[u32] = if config.migration.is_some() { &[1_500; 2] } else { &[1_500] };
+    Connection::new(&resolved(config), side, mtus, IpVersion::Ipv4, streams, &name)
 }
 
 /// Takes the outputs of an end up to its timeout, which lies ahead.
@@ -113,7 +117,7 @@ fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
             "only the last frame goes to the end"
         );
     }
-    Logged { at, from, datagram: (**datagram).clone(), ecn: packet.ecn, bytes }
+    Logged { at, from, datagram: (**datagram).clone(), ecn: packet.ecn, path: packet.path, bytes }
 }
 
 impl Pair {
@@ -130,6 +134,7 @@ impl Pair {
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
             drop_if: Box::new(|_, _, _| false),
+            dead: Vec::new(),
             timeouts: [Time::NEVER; 2],
             in_flight: BTreeMap::new(),
             sequence: 0,
@@ -213,7 +218,9 @@ impl Pair {
     fn carry(&mut self, from: Side, mut packet: Packet) {
         let entry = logged(self.now, from, &packet);
         let wire = self.wires[from.index()];
-        let drops = (self.drop_if)(self.now, from, &entry.datagram) || self.rng.bernoulli(wire.loss);
+        let drops = (self.drop_if)(self.now, from, &entry.datagram)
+            || self.dead.contains(&packet.path)
+            || self.rng.bernoulli(wire.loss);
         self.log.push(entry);
         if drops {
             return;
