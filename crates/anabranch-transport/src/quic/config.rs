@@ -75,8 +75,8 @@ pub struct Config {
     /// profile picoquic 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_streams: Option<u32>,
-    /// Whether what the application sends leaves in DATAGRAM frames (RFC 9221), each message by itself and
-    /// never again, instead of on a stream; default false.
+    /// Whether messages without order may be sent, in DATAGRAM frames (RFC 9221): each by itself and never
+    /// again, beside the streams; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<bool>,
     /// How long nothing may arrive before an end gives the connection up, from 1 s on; the shorter one of

@@ -30,8 +30,8 @@ impl Connection {
         })
     }
 
-    /// The data of all streams that waits above a gap, and the first stream that has one. A loss on one stream
-    /// holds no other one back.
+    /// The data of all streams that waits above a gap, and the first stream that has one. A loss on one
+    /// stream holds no other one back.
     pub(super) fn gap(&self) -> Option<HeadOfLine> {
         let mut gap: Option<HeadOfLine> = None;
         for (id, stream) in self.streams.iter() {

@@ -49,8 +49,8 @@ impl Profile {
         match self {
             Self::Rfc9000 => rfc,
             // quinn-proto 0.11 and noq-proto 1.x, src/config/transport.rs: TransportConfig::default,
-            // MtuDiscoveryConfig::default; src/congestion/cubic.rs: initial_window, 14,720 B, but from 2 to 10
-            // datagrams of 1200 B.
+            // MtuDiscoveryConfig::default; src/congestion/cubic.rs: initial_window, 14,720 B, but from 2 to
+            // 10 datagrams of 1200 B.
             Self::Noq | Self::Quinn => Values {
                 initial_window: Some(12_000),
                 found_datagram: 1_452,
@@ -73,9 +73,10 @@ impl Profile {
                 ..rfc
             },
             // picoquic of August 2026, picoquic/picoquic.h: PICOQUIC_DEFAULT_CONGESTION_ALGORITHM;
-            // picoquic/picoquic_internal.h: PICOQUIC_INITIAL_RTT, PICOQUIC_ACK_DELAY_MAX, PICOQUIC_CWIN_INITIAL
-            // (10 times PICOQUIC_MAX_PACKET_SIZE), PICOQUIC_PRACTICAL_MAX_MTU; picoquic/quicctx.c:
-            // picoquic_init_transport_parameters, local_cnxid_length. Its windows grow with what is read.
+            // picoquic/picoquic_internal.h: PICOQUIC_INITIAL_RTT, PICOQUIC_ACK_DELAY_MAX,
+            // PICOQUIC_CWIN_INITIAL (10 times PICOQUIC_MAX_PACKET_SIZE), PICOQUIC_PRACTICAL_MAX_MTU;
+            // picoquic/quicctx.c: picoquic_init_transport_parameters, local_cnxid_length. Its windows grow
+            // with what is read.
             Self::Picoquic => Values {
                 cc: reno(),
                 initial_rtt: Duration::from_millis(250),
