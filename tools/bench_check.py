@@ -45,10 +45,6 @@ app = { kind = "bulk" }
 RARE = 'loss = { kind = "bernoulli", probability = 1e-3 }'
 BUFFERS = 'send_buffer = "16 MiB", receive_buffer = "16 MiB"'
 TCP = f'transport = {{ kind = "tcp", profile = "linux_6", {BUFFERS} }}'
-QUIC = (
-    'transport = { kind = "quic", max_datagram = "1472 B", send_buffer = "16 MiB", '
-    'max_data = "16 MiB", max_stream_data = "16 MiB" }'
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,6 @@ def _benches() -> list[_Bench]:
     return [
         _Bench("voip call of 135 s", call, 1, 21),
         _Bench("CUBIC, 10 Mbit/s, 1e-3 loss, 60 s", cubic("10 Mbit/s", 1e-3, 60)),
-        _Bench("QUIC with CUBIC, 10 Mbit/s, 1e-3 loss, 60 s", cubic("10 Mbit/s", 1e-3, 60, QUIC)),
         _Bench("FQ-CoDel, 4 flows, 60 s", fq_codel(60)),
         _Bench("MPTCP over two paths, 30 s", _mptcp()),
         _Bench("chain of 64 links, 20 s", _long_chain()),
@@ -75,7 +70,7 @@ def _benches() -> list[_Bench]:
     ]
 
 
-def cubic(rate: str, loss: float, seconds: int, transport: str = TCP) -> str:
+def cubic(rate: str, loss: float, seconds: int) -> str:
     """A bulk transfer over a link of 20 ms each way that loses packets of data."""
     return f"""
 run.duration = "{seconds} s"
@@ -90,7 +85,7 @@ loss = {{ kind = "bernoulli", probability = {loss} }}
 reverse = {{ loss = {{ kind = "none" }} }}
 {FLOW}
 paths = ["wan"]
-{transport}
+{TCP}
 """
 
 
