@@ -488,7 +488,7 @@ const QUIC_FLOWS: &str = r#"
     ip = "ipv6"
     paths = ["only"]
     transport = { kind = "quic", datagrams = true }
-    app.kind = "voip"
+    app = { kind = "voip", start = "100 ms", duration = "3 s", grace = "300 ms" }
 "#;
 
 /// tshark decrypts all of QUIC with the secrets that the file has, and finds the frames that were sent.
