@@ -98,10 +98,12 @@ fn converse(pair: &mut Pair, talks: &[Talk; 2]) -> Result<(), TestCaseError> {
     prop_assert_eq!([Side::A, Side::B].map(|side| pair.received_bytes(side)), wanted);
     for (side, end) in [Side::A, Side::B].into_iter().zip(&pair.ends) {
         prop_assert_eq!(end.violation(), None);
-        // An end whose peer's last packets are all lost hears no more of it (RFC 9000 section 10.2).
+        // An end whose peer's last packets are all lost hears no more of it (RFC 9000 section 10.2), or that
+        // the peer has forgotten the connection (section 10.3).
         let is_quiet = pair.wires.iter().all(|wire| wire.loss == 0.0);
         let reason = pair.closed(side);
-        let is_lost = !is_quiet && reason == Some(CloseReason::Lost);
+        let is_forgotten = reason == Some(CloseReason::Aborted) && end.stats().resets_received > 0;
+        let is_lost = !is_quiet && (is_forgotten || reason == Some(CloseReason::Lost));
         prop_assert!(is_lost || reason == Some(CloseReason::Shutdown), "{:?}", reason);
     }
     Ok(())
