@@ -92,6 +92,40 @@ def test_a_small_receive_buffer(transport: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "whose"), [("max_stream_data", "a stream"), ("max_data", "the connection")]
+)
+def test_flow_control_of_quic(key: str, whose: str) -> None:
+    """Which of its two limits holds data back, and an advice that helps."""
+    sets = {"flows.transfer.paths": "['near']", TRANSPORT: "{ kind = 'quic' }"}
+    found = explained({**sets, f"{TRANSPORT}.{key}": "8 kB"})
+    assert found.main.kind == "receive_window"
+    assert f"the flow control of {whose} ({key}) held data back" in found.main.text
+    size = found.main.advice.removeprefix(f"Set {TRANSPORT}.{key} to ").removesuffix(".")
+    again = explained({**sets, f"{TRANSPORT}.{key}": size})
+    assert again.value > 3 * found.value
+    assert again.main.kind == "capacity"
+
+
+def test_streams_of_quic_wait_each_for_its_own() -> None:
+    sets = {
+        "flows.transfer.paths": "['near']",
+        "flows.transfer.app": "{ kind = 'web', think_time = '100 ms' }",
+        "links.first.loss": "{ kind = 'bernoulli', probability = '2 %' }",
+    }
+    receivers = []
+    for transport in ("{ kind = 'quic' }", TCP):
+        found = explained({**sets, TRANSPORT: transport})
+        # The server of the pages is at the end `to`.
+        receivers.append(found.flow.ends[0].receiver)
+        streams = re.findall(r"on (\d+) streams, each for its own", " ".join(found.sentences()))
+        assert streams == ([str(receivers[0].streams)] if transport != TCP else [])
+    quic, tcp = receivers
+    assert quic.streams > 10
+    assert tcp.streams == 1
+    assert quic.mean_bytes < tcp.mean_bytes / 2
+
+
+@pytest.mark.parametrize(
     "sets",
     [
         {f"{TRANSPORT}.opportunistic_retransmission": "false"},

@@ -349,6 +349,8 @@ pub struct Message {
     /// The stream ends with this payload, which may then have no bytes (QUIC); elsewhere streams have no end
     /// of their own, and it means nothing.
     pub ends_stream: bool,
+    /// More follows at the same time, for which the packet may wait (QUIC; `MSG_MORE` of Linux).
+    pub more: bool,
     /// The message's reliability.
     pub reliability: Reliability,
     /// The data to send.
@@ -363,6 +365,7 @@ impl Message {
             ppid: 0,
             unordered: false,
             ends_stream: false,
+            more: false,
             reliability: Reliability::Reliable,
             payload,
         }

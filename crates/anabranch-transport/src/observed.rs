@@ -1,5 +1,6 @@
 //! What traces, time accounts and results read of an endpoint, and the samples that they take.
 
+use crate::endpoint::StreamId;
 use crate::flow::PathId;
 use crate::path::PathState;
 use crate::report::Report;
@@ -21,7 +22,7 @@ pub trait Observed {
 
     /// How the sending half has sent the data that a [`HeadOfLine`] of its peer names; `None` if it no longer
     /// keeps it.
-    fn transmission(&self, _missing: u64) -> Option<Transmission> {
+    fn transmission(&self, _missing: Missing) -> Option<Transmission> {
         None
     }
 
@@ -177,8 +178,24 @@ impl PathLimit {
 pub struct HeadOfLine {
     /// Bytes that wait.
     pub waiting: u64,
-    /// The first number that is missing, as sender and receiver number the data (TSN, sequence number).
-    pub missing: u64,
+    /// What is missing.
+    pub missing: Missing,
+}
+
+/// The first data that is missing where later data waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The stream, where each is delivered by itself and waits for nothing else (QUIC); 0 elsewhere.
+    pub stream: StreamId,
+    /// The number, as sender and receiver number the data (TSN, sequence number, position in the stream).
+    pub number: u64,
+}
+
+impl From<u64> for Missing {
+    /// What is missing of the only stream.
+    fn from(number: u64) -> Self {
+        Self { stream: StreamId(0), number }
+    }
 }
 
 /// The last transmission of some data.

@@ -4,7 +4,7 @@ use anabranch_transport::capabilities::{Capabilities, Messages};
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{Endpoint, Input, Multipath, Output, Response, Service, Site, Transport};
 use anabranch_transport::flow::PathId;
-use anabranch_transport::observed::{HeadOfLine, Observed, PathLimit, PathSample, Transmission};
+use anabranch_transport::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Transmission};
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::{Parts, Report};
 use anabranch_transport::time::Time;
@@ -181,7 +181,7 @@ impl Observed for AnyEndpoint {
         dispatch!(self, end => end.head_of_line())
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
         dispatch!(self, end => end.transmission(missing))
     }
 

@@ -81,6 +81,8 @@ fn packets(file: &[u8]) -> (Vec<String>, Vec<Seen>) {
                 });
             }
             Block::NameResolution(_) => {}
+            // The secrets of QUIC.
+            Block::Unknown(block) if block.type_ == 10 => {}
             other => panic!("{other:?}"),
         }
     }
@@ -385,7 +387,8 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     for protocol in ["classicstun", "stun"] {
         command.args(["--disable-protocol", protocol]);
     }
-    let wrong = "_ws.malformed || _ws.expert.severity >= 0x600000 || sctp.checksum.status == 0";
+    let wrong = "_ws.malformed || _ws.expert.severity >= 0x600000 || sctp.checksum.status == 0 \
+                 || quic.decryption_failed";
     let command = command.arg("-r").arg(&path).args(["-Y", wrong, "-V"]);
     let output = command.output().ok()?;
     let _ = std::fs::remove_file(&path);
@@ -452,9 +455,68 @@ fn tshark_reads_captures_of_random_scenarios() {
     let cases = std::env::var("TSHARK_CASES").map_or(6, |cases| cases.parse().expect("a number"));
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(text in random_scenario::text())| {
-        // Captures have QUIC's packets without protection, which tshark would remove.
-        prop_assume!(!text.contains("'quic'"));
+        // Without the feature, QUIC's packets are not protected, and tshark would remove protection.
+        prop_assume!(cfg!(feature = "quic") || !text.contains("'quic'"));
         let (_, file) = captured(&scenario(&text), false);
         prop_assert_eq!(tshark(&file).expect("it is installed"), [""; 0], "{}", text);
     });
+}
+
+/// A connection with Retry, and further ones, over a link that loses; messages in DATAGRAM
+/// frames; and a certificate of several datagrams.
+#[cfg(feature = "quic")]
+const QUIC_FLOWS: &str = r#"
+    run.duration = "4 s"
+    [links.only]
+    ends = ["a", "b"]
+    rate = "5 Mbit/s"
+    delay = "7 ms"
+    loss = { kind = "bernoulli", probability = "3 %" }
+    [paths.only]
+    via = ["only"]
+    [flows.asked]
+    from = "a"
+    to = "b"
+    paths = ["only"]
+    transport = { kind = "quic", retry = true, handshake = { certificate = "9 kB" } }
+    app = { kind = "requests", request_size = "3 kB", response_size = "20 kB", think_time = "200 ms", connection = "per_request" }
+    [flows.messages]
+    from = "b"
+    to = "a"
+    ip = "ipv6"
+    paths = ["only"]
+    transport = { kind = "quic", datagrams = true }
+    app = { kind = "voip", start = "100 ms", duration = "3 s", grace = "300 ms" }
+"#;
+
+/// tshark decrypts all of QUIC with the secrets that the file has, and finds the frames that were sent.
+#[cfg(feature = "quic")]
+#[test]
+fn tshark_decrypts_quic() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        println!("left out: tshark is not installed");
+        return;
+    }
+    let (_, file) = captured(&scenario(QUIC_FLOWS), false);
+    assert_eq!(tshark(&file).expect("it is installed"), [""; 0]);
+    let path = std::env::temp_dir().join(format!("anabranch-quic-{}.pcapng", std::process::id()));
+    std::fs::write(&path, &file).unwrap();
+    let count = |filter: &str| {
+        let output = Command::new("tshark").arg("-r").arg(&path).args(["-Y", filter]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().count()
+    };
+    let all = count("udp");
+    // Whatever is no Retry packet has frames that are read.
+    assert_eq!(count("quic.frame_type || quic.long.packet_type == 3"), all);
+    for (filter, least) in [
+        ("quic.long.packet_type == 3", 2),
+        ("quic.frame_type == 6 && quic.long.packet_type == 0 && quic.token_length > 0", 2),
+        ("quic.frame_type == 48 || quic.frame_type == 49", 100),
+        ("quic.stream.stream_id == 4", 20),
+        ("tls.handshake.type == 1", 2),
+        ("tls.handshake.type == 20", 2),
+    ] {
+        assert!(count(filter) >= least, "{filter}: {}", count(filter));
+    }
+    let _ = std::fs::remove_file(&path);
 }

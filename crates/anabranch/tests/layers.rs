@@ -63,7 +63,7 @@ const ANABRANCH: [(&str, &str); 14] = [
     ("app", "schedule transports"),
     ("trace", "app net"),
     ("scenario", "app net text_file trace transports"),
-    ("capture", "app net scenario"),
+    ("capture", "app net scenario transports"),
     ("sim", "app capture net outside scenario trace transports"),
     ("results", "app net sim trace transports"),
     ("study", "parallel scenario sim text_file"),

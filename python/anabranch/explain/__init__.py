@@ -297,9 +297,10 @@ def _head_of_line(host: str, receiver: accounts.Receiver) -> str:
         f"{100 * value / total:.0f} % of it for data sent on {name}"
         for name, value in receiver.missing.items()
     )
+    whose = f" on {receiver.streams} streams, each for its own" if receiver.streams > 1 else ""
     return (
-        f"At {host}, data waited for earlier data {100 * receiver.blocked_share:.0f} % of the "
-        f"time, {wording.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
+        f"At {host}, data waited for earlier data{whose} {100 * receiver.blocked_share:.0f} % "
+        f"of the time, {wording.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
         f"{100 * receiver.again:.0f} % for data that had to be retransmitted."
     )
 
@@ -314,6 +315,7 @@ def _end_json(end: End) -> dict[str, Any]:
             "mean_bytes": end.receiver.mean_bytes,
             "missing_byte_s": end.receiver.missing,
             "sent_again_share": end.receiver.again,
+            "streams": end.receiver.streams,
         },
     }
 

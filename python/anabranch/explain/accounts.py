@@ -7,7 +7,7 @@ combined with what the links of each path carried.
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -29,6 +29,9 @@ CONNECTION = -1
 
 Tree = Mapping[str, Any]
 
+FLOW_CONTROL = {"max_data": "data_blocked_sent", "max_stream_data": "stream_data_blocked_sent"}
+"""QUIC's limits of flow control, and the counters of what a sender says that they hold back."""
+
 _LIMITS: dict[Any, Any] = {
     "flow": pl.String,
     "side": pl.String,
@@ -44,6 +47,7 @@ _HEAD_OF_LINE: dict[Any, Any] = {
     "missing_path": pl.Int64,
     "start_s": pl.Float64,
     "end_s": pl.Float64,
+    "stream": pl.Int64,
     "sent_again": pl.Boolean,
     "waiting_byte_s": pl.Float64,
 }
@@ -108,6 +112,8 @@ class Receiver:
     """Path -> byte-seconds of data that waited for missing data sent on that path."""
     again: float
     """The part of these byte-seconds that waited for data that had to be sent again."""
+    streams: int = 1
+    """How many streams waited, where each waits by itself (QUIC)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,8 @@ class End:
     rescheduled: int
     """Chunks sent again because everything waited for them, although they were not taken for lost.
     """
+    blocked: dict[str, int] = field(default_factory=dict)
+    """How often a limit of QUIC's flow control held data back, by its setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +255,11 @@ class _Reader:
             tuple(paths),
             self._receiver(self.head_of_line.filter(pl.col("side") == side)),
             int(self.summary.get(f"{section}.data_chunks_rescheduled", 0)),
+            {
+                key: int(self.summary[scalar])
+                for key, sent in FLOW_CONTROL.items()
+                if (scalar := f"{section}.{sent}") in self.summary
+            },
         )
 
     def _receiver(self, rows: pl.DataFrame) -> Receiver:
@@ -260,6 +273,7 @@ class _Reader:
             total / seconds,
             {self.names[number]: value for number, value in missing.iter_rows()},
             again / total if total else math.nan,
+            max(rows["stream"].n_unique(), 1),
         )
 
     def _carried(self, path: str, side: str) -> Carried:

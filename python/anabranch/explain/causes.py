@@ -120,6 +120,12 @@ def _buffer(flow: Flow, sender: End, path: Account, kind: str, time: str) -> Cau
     enough, formula = _recommended(sender)
     is_enough = size >= enough
     full = "the receive window was closed" if receives else "the send buffer was full"
+    if receives and sender.blocked:
+        key = max(sender.blocked, key=lambda key: sender.blocked[key])
+        size = flow.buffer(side, key)
+        is_enough = size >= enough
+        whose = "a stream" if key == "max_stream_data" else "the connection"
+        full = f"the flow control of {whose} ({key}) held data back"
     text = f"{path.name}: {full} {time}."
     if not math.isnan(size) and enough > 0:
         text += f" It has {_bytes(size)}; recommended are {_bytes(enough)} ({formula})."

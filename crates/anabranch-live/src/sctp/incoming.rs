@@ -207,7 +207,7 @@ impl Incoming {
     pub(super) fn is_full(&self, end: &Association) -> bool {
         let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
         let closes_gap =
-            |gap: HeadOfLine| self.staged.pieces.keys().any(|tsn| u64::from(*tsn) == gap.missing);
+            |gap: HeadOfLine| self.staged.pieces.keys().any(|tsn| u64::from(*tsn) == gap.missing.number);
         !self.staged.pieces.is_empty() && self.cost > most && !end.head_of_line().is_some_and(closes_gap)
     }
 }

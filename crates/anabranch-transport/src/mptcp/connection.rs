@@ -17,7 +17,7 @@ use crate::endpoint::{
     Transport,
 };
 use crate::flow::{IpVersion, PathId, Payload, Side};
-use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Transmission};
+use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Transmission};
 use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
@@ -698,8 +698,8 @@ impl Observed for Connection {
         self.gap()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
-        self.sent(missing)
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
+        self.sent(missing.number)
     }
 
     fn report(&self, report: &mut Report<'_>) {

@@ -52,7 +52,7 @@ impl Connection {
     pub(super) fn gap(&self) -> Option<HeadOfLine> {
         let of_subflows = self.subflows.iter().filter_map(|subflow| subflow.tcp.gap());
         let waiting = self.receiver.waiting + of_subflows.map(|gap| gap.waiting).sum::<u64>();
-        (waiting > 0).then_some(HeadOfLine { waiting, missing: self.receiver.next })
+        (waiting > 0).then_some(HeadOfLine { waiting, missing: self.receiver.next.into() })
     }
 
     /// The last transmission of the data at this position.

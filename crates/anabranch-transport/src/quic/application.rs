@@ -1,12 +1,10 @@
-//! What the application wants: the one stream that the ends of a [`Service::Stream`] have, other streams, and
+//! What the application wants: the main stream, which lasts as long as the connection, other streams, and
 //! messages.
-//!
-//! [`Service::Stream`]: crate::endpoint::Service::Stream
 
 use super::connection::{Connection, State};
 use super::errors::code;
 use super::receive_stream::End;
-use crate::endpoint::{CloseReason, Command, Event, Message, Output};
+use crate::endpoint::{CloseReason, Command, Event, Message, Output, StreamId};
 use crate::flow::{Payload, Side};
 use crate::time::Time;
 use crate::wire::quic::{Frame, TAG_BYTES, varint};
@@ -24,6 +22,13 @@ pub(super) struct Main {
     pub(super) has_refused: bool,
 }
 
+/// What the application has written on another stream that is not open yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pending {
+    pub(super) written: u64,
+    is_finished: bool,
+}
+
 impl Connection {
     #[inline(never)]
     pub(super) fn on_command(&mut self, now: Time, command: Command) {
@@ -38,8 +43,9 @@ impl Connection {
                     self.deliver(now, id);
                 }
             }
-            Command::Send(message) if self.parameters.datagrams => self.send_message(&message),
-            Command::Send(message) => self.write(message.payload),
+            Command::Send(message) if message.unordered => self.send_message(&message),
+            Command::Send(message) if message.stream == StreamId(MAIN) => self.write(&message),
+            Command::Send(message) => self.write_other(&message),
             Command::Shutdown => self.shut_down(now),
             // There is one path.
             Command::AddAddress(_)
@@ -52,24 +58,95 @@ impl Connection {
     }
 
     /// Appends to the main stream what fits into the send buffer.
-    fn write(&mut self, Payload { offset, length }: Payload) {
+    fn write(&mut self, message: &Message) {
         let accepts = !self.main.is_finished && !self.has_closed;
-        let room =
-            if accepts { self.parameters.send_buffer.saturating_sub(self.unacknowledged()) } else { 0 };
-        let taken = u64::from(length).min(room);
+        let taken = self.buffer(message.payload, accepts);
         self.main.written += taken;
-        if taken < u64::from(length) {
-            self.main.has_refused = accepts;
-            let rest = Payload { offset: offset + taken, length: length - taken as u32 };
-            self.outputs.push_back(Output::Event(Event::Refused(rest)));
+        let is_whole = taken == u64::from(message.payload.length);
+        self.main.has_refused |= accepts && !is_whole;
+        self.main.is_finished |= message.ends_stream && is_whole;
+        if self.parameters.datagrams {
+            self.open_main_stream();
         }
         self.sync_main();
     }
 
-    /// Bytes of the main stream that are written and not acknowledged without a gap.
+    /// Appends to another stream what fits into the send buffer. One of this end's opens with that, in the
+    /// order of IDs, as soon as the peer permits it.
+    fn write_other(&mut self, message: &Message) {
+        let id = message.stream.0;
+        let is_open = self.streams.sender(id).is_some_and(|send| !send.is_finished && send.reset.is_none());
+        let pending = self.pending.get(&id);
+        let next = self.next_pending();
+        let accepts = !self.has_closed
+            && !self.main.is_finished
+            && (is_open || id == next || pending.is_some_and(|pending| !pending.is_finished));
+        let taken = self.buffer(message.payload, accepts);
+        let is_whole = taken == u64::from(message.payload.length);
+        if !accepts {
+            return;
+        }
+        if !is_whole && !self.refused.contains(&id) {
+            self.refused.push(id);
+        }
+        let is_finished = message.ends_stream && is_whole;
+        if is_open {
+            if let Some(send) = self.streams.sender(id) {
+                send.written += taken;
+                send.is_finished = is_finished;
+            }
+            self.streams.queue(id);
+        } else {
+            let pending = self.pending.entry(id).or_default();
+            pending.written += taken;
+            pending.is_finished = is_finished;
+            self.open_main_stream();
+        }
+    }
+
+    /// How much of a payload fits into the send buffer. The application is told what does not.
+    fn buffer(&mut self, Payload { offset, length }: Payload, accepts: bool) -> u64 {
+        let room =
+            if accepts { self.parameters.send_buffer.saturating_sub(self.unacknowledged()) } else { 0 };
+        let taken = u64::from(length).min(room);
+        if taken < u64::from(length) {
+            let rest = Payload { offset: offset + taken, length: length - taken as u32 };
+            self.outputs.push_back(Output::Event(Event::Refused(rest)));
+        }
+        taken
+    }
+
+    /// The ID of the stream that the application may open next.
+    fn next_pending(&self) -> u64 {
+        let last = self.pending.last_key_value().map(|(id, _)| id + 4);
+        // The main stream is the client's first.
+        let first = if self.side == Side::A { MAIN + 4 } else { 1 };
+        last.unwrap_or_else(|| self.streams.next_id()).max(first)
+    }
+
+    /// Opens streams on which the application has written, as far as the peer permits.
+    fn open_pending(&mut self) {
+        while let Some((&id, &Pending { written, is_finished })) = self.pending.first_key_value() {
+            // The main stream comes first.
+            if self.streams.next_id() != id || self.streams.open(true).is_none() {
+                return;
+            }
+            if let Some(send) = self.streams.sender(id) {
+                (send.written, send.is_finished) = (written, is_finished);
+            }
+            self.streams.queue(id);
+            self.pending.pop_first();
+        }
+    }
+
+    /// Bytes of all streams that are written and not acknowledged without a gap.
     fn unacknowledged(&self) -> u64 {
         let send = self.streams.get(MAIN).and_then(|stream| stream.send.as_ref());
-        self.main.written - send.map_or(0, |send| send.acknowledged)
+        let main = self.main.written - send.map_or(0, |send| send.acknowledged);
+        let others = self.streams.iter().filter(|(id, _)| *id != MAIN);
+        let others = others.filter_map(|(_, stream)| stream.send.as_ref());
+        let others = others.filter(|send| send.reset.is_none()).map(|send| send.written - send.acknowledged);
+        main + others.sum::<u64>() + self.pending.values().map(|pending| pending.written).sum::<u64>()
     }
 
     /// Hands what is written over to the stream, if it is open.
@@ -87,16 +164,26 @@ impl Connection {
     /// The client opens the main stream as soon as the handshake is complete, so that the server can write,
     /// too.
     pub(super) fn open_main_stream(&mut self) {
-        let has_none = self.parameters.datagrams || self.is_live;
-        if self.side == Side::A && !has_none && self.streams.open(true).is_some() {
+        if self.is_live {
+            self.wants_close |= self.main.is_finished;
+            return;
+        }
+        if self.state != State::Open {
+            return;
+        }
+        // Who sends messages need not have it.
+        let is_wanted = !self.parameters.datagrams || self.main.written > 0 || !self.pending.is_empty();
+        let is_new = !self.streams.has_opened(MAIN);
+        if self.side == Side::A && is_wanted && is_new && self.streams.open(true).is_some() {
             if let Some(send) = self.streams.sender(MAIN) {
                 send.is_announced = false;
             }
             self.sync_main();
         }
-        if has_none && self.main.is_finished {
+        if self.parameters.datagrams && self.main.is_finished {
             self.wants_close = true;
         }
+        self.open_pending();
     }
 
     /// A frame for a stream has come, which may have opened the main stream.
@@ -111,10 +198,16 @@ impl Connection {
         if self.is_live {
             return self.report_writable_streams();
         }
+        let waits = self.main.has_refused || !self.refused.is_empty();
         // Half of the buffer, as with TCP, so that an application is not told for each packet.
-        if self.main.has_refused && self.unacknowledged() <= self.parameters.send_buffer / 2 {
-            self.main.has_refused = false;
-            self.outputs.push_back(Output::Event(Event::Writable));
+        if !waits || self.unacknowledged() > self.parameters.send_buffer / 2 {
+            return;
+        }
+        if std::mem::take(&mut self.main.has_refused) {
+            self.outputs.push_back(Output::Event(Event::StreamWritable(StreamId(MAIN))));
+        }
+        for id in std::mem::take(&mut self.refused) {
+            self.outputs.push_back(Output::Event(Event::StreamWritable(StreamId(id))));
         }
     }
 
@@ -122,7 +215,8 @@ impl Connection {
     pub(super) fn send_message(&mut self, message: &Message) {
         let payload = message.payload;
         let longest = self.longest_message();
-        if self.has_closed || self.main.is_finished || u64::from(payload.length) > longest {
+        let accepts = self.parameters.datagrams && !self.has_closed && !self.main.is_finished;
+        if !accepts || u64::from(payload.length) > longest {
             self.outputs.push_back(Output::Event(Event::Refused(payload)));
         } else if let Some(oldest) = self.messages.push(payload, self.parameters.send_buffer) {
             self.stats.messages_lost += 1;
@@ -142,10 +236,12 @@ impl Connection {
         if self.has_closed || self.main.is_finished {
             return;
         }
-        self.main.is_finished = true;
-        if self.parameters.datagrams || self.is_live {
+        if self.is_live {
+            self.main.is_finished = true;
             self.wants_close = self.state == State::Open;
         } else {
+            self.finish_all();
+            self.wants_close = self.parameters.datagrams && self.state == State::Open;
             self.sync_main();
         }
         self.check_finished(now);
@@ -161,24 +257,40 @@ impl Connection {
         }
         self.outputs.push_back(Output::Event(Event::PeerFinished));
         if !self.half_close && !self.main.is_finished {
-            self.main.is_finished = true;
+            self.finish_all();
             self.sync_main();
         }
         self.check_finished(now);
     }
 
-    /// Closes the connection when both directions of the main stream are through, or the last message has
-    /// left.
+    /// Nothing more will be written on any stream.
+    fn finish_all(&mut self) {
+        self.main.is_finished = true;
+        self.pending.values_mut().for_each(|pending| pending.is_finished = true);
+        let others: Vec<u64> = self.streams.iter().map(|(id, _)| id).filter(|id| *id != MAIN).collect();
+        for id in others {
+            if let Some(send) = self.streams.sender(id).filter(|send| send.reset.is_none()) {
+                send.is_finished = true;
+                self.streams.queue(id);
+            }
+        }
+    }
+
+    /// Closes the connection when both directions of the main stream are through, and those of all others, or
+    /// the last message has left where there are no streams.
     pub(super) fn check_finished(&mut self, now: Time) {
         if self.state != State::Open {
             return;
         }
         let is_finished = if self.is_live {
             self.wants_close && self.messages.is_empty() && self.has_sent_all()
-        } else if self.parameters.datagrams {
+        } else if self.parameters.datagrams && !self.main_has_been() {
             self.wants_close && self.messages.is_empty()
         } else {
             self.main.is_finished
+                && self.messages.is_empty()
+                && self.pending.is_empty()
+                && self.streams.iter().all(|(id, _)| id == MAIN)
                 && self.streams.get(MAIN).is_none_or(|stream| {
                     stream.send.as_ref().is_some_and(super::send_stream::SendStream::is_done)
                         && stream.receive.as_ref().is_some_and(|receive| receive.end == End::Told)

@@ -13,20 +13,23 @@ use crate::units::Bytes;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "QuicConfig")]
 pub struct Config {
-    /// Whose defaults: "rfc9000" (default) or "quinn" (0.11).
+    /// Whose defaults: "rfc9000" (default), "noq" (1.x), "picoquic" (August 2026), "quic_go" (August 2026) or
+    /// "quinn" (0.11).
     pub profile: Profile,
-    /// Congestion control; default cubic.
+    /// Congestion control; default cubic, in profiles `quic_go` and `picoquic` reno.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
     /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC
-    /// 9000 section 14.2), in profile quinn 1452 B, or less where the MTU is smaller, as its search for the
-    /// MTU finds. The congestion control counts in it.
+    /// 9000 section 14.2), in profile picoquic 1440 B and in the others 1452 B, or less where the MTU is
+    /// smaller, as their search for the MTU finds. The congestion control counts in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_datagram: Option<Bytes>,
-    /// The round-trip time before the first measurement; default 333 ms (RFC 9002 section 6.2.2).
+    /// The round-trip time before the first measurement; default 333 ms (RFC 9002 section 6.2.2), in profile
+    /// `quic_go` 100 ms, in profile picoquic 250 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rtt: Option<Duration>,
-    /// How long an acknowledgement may be delayed, less than 16.384 s (RFC 9000 section 18.2); default 25 ms.
+    /// How long an acknowledgement may be delayed, less than 16.384 s (RFC 9000 section 18.2); default 25 ms,
+    /// in profile picoquic 10 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ack_delay: Option<Duration>,
     /// The number of packets after which an acknowledgement leaves at once; default 2 (RFC 9000 section
@@ -46,7 +49,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_congestion: Option<u32>,
     /// The first congestion window in datagrams, from 2 to 1000; default 10, of at most 14720 B together (RFC
-    /// 9002 section 7.2).
+    /// 9002 section 7.2); in profiles quinn and noq 12000 B, in `quic_go` 40960 B, in picoquic 15360 B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
     /// Whether packets are paced where the control does not say so itself, at 1.25 times the window per
@@ -58,21 +61,22 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// Bytes that the application may write ahead of what is acknowledged, from 1200 B to 1 GiB; default 4
-    /// MiB, in profile quinn 10 MB.
+    /// MiB, in profiles quinn and noq 10 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// Bytes of all streams that the peer may send ahead of what the application reads (`MAX_DATA`), from
-    /// 1200 B to 1 GiB; default 15 MiB, in profile quinn 1 GiB.
+    /// 1200 B to 1 GiB; default 15 MiB, in profiles quinn and noq 1 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_data: Option<Bytes>,
-    /// The same for each stream (`MAX_STREAM_DATA`); default 6 MiB, in profile quinn 1.25 MB.
+    /// The same for each stream (`MAX_STREAM_DATA`); default 6 MiB, in profiles quinn and noq 1.25 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_stream_data: Option<Bytes>,
-    /// How many streams of each kind the peer may have open, from 1 to 65536; default 100.
+    /// How many streams of each kind the peer may have open, from 1 to 65536; default 100, in
+    /// profile picoquic 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_streams: Option<u32>,
-    /// Whether what the application sends leaves in DATAGRAM frames (RFC 9221), each message by itself and
-    /// never again, instead of on a stream; default false.
+    /// Whether messages without order may be sent, in DATAGRAM frames (RFC 9221): each by itself and never
+    /// again, beside the streams; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<bool>,
     /// How long nothing may arrive before an end gives the connection up, from 1 s on; the shorter one of
@@ -83,7 +87,7 @@ pub struct Config {
     /// 100 ms on; default: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<Duration>,
-    /// Bytes of this end's connection IDs, from 4 to 20; default 8.
+    /// Bytes of this end's connection IDs, from 4 to 20; default 8, in profile `quic_go` 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_id_bytes: Option<u8>,
     /// Whether the server has a client show the token of a Retry packet before it keeps anything about it,
@@ -99,9 +103,26 @@ pub struct Config {
     /// UDP port of the flow's end `to`; default 443.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_port: Option<u16>,
-    /// The path that is used, by its position in the flow's list; default 0.
+    /// Whether the client goes on at its next address, the next of the flow's paths, after two probe timeouts
+    /// in a row (RFC 9000 section 9): "never" (default) or `on_failure`. A client that only receives notices
+    /// a failure by its `keep_alive`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration: Option<Migration>,
+    /// The path that is used, or used first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
+}
+
+/// When a client moves to another of its addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QuicMigration")]
+pub enum Migration {
+    /// Never.
+    #[default]
+    Never,
+    /// When its packets get no answer.
+    OnFailure,
 }
 
 /// Whose defaults.
@@ -109,11 +130,17 @@ pub struct Config {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "QuicProfile")]
 pub enum Profile {
+    /// noq 1.x: `TransportConfig::default`.
+    Noq,
+    /// picoquic of August 2026.
+    Picoquic,
+    /// quic-go of August 2026.
+    QuicGo,
+    /// quinn 0.11: `TransportConfig::default`.
+    Quinn,
     /// The RFCs.
     #[default]
     Rfc9000,
-    /// quinn 0.11: `TransportConfig::default`.
-    Quinn,
 }
 
 /// Sizes of the messages of the handshake, each from 1 B to 64 KiB.

@@ -64,6 +64,14 @@ impl Congestion {
         }
     }
 
+    /// Another path, with nothing in flight: its control begins from the beginning.
+    pub(super) fn begin_anew(&mut self, control: Controller) {
+        let (in_flight, sent) = (self.in_flight, self.sent);
+        *self = Self::new(control, self.datagram, self.is_paced);
+        (self.in_flight, self.sent) = (in_flight, sent);
+        self.acknowledged = sent;
+    }
+
     /// The window, at least two datagrams (section 7.2: kMinimumWindow).
     pub(super) fn window(&self) -> u32 {
         self.control.limits().cwnd.max(2 * self.datagram)

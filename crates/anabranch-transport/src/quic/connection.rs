@@ -1,9 +1,9 @@
 //! One end of a connection: its state, and the dispatch of inputs to the procedures.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::application::Main;
+use super::application::{Main, Pending};
 use super::close::Closing;
 use super::config::Config;
 use super::congestion::Congestion;
@@ -23,10 +23,11 @@ use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats}
 use super::streams::Streams;
 use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{
-    CloseReason, Endpoint, HalfClose, Input, Keeper, Multipath, Output, Service, Site, Transport,
+    CloseReason, Command, Endpoint, HalfClose, Input, Keeper, Message, Multipath, Output, Service, Site,
+    Transport,
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
-use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Repairs, Transmission};
+use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::report::Report;
@@ -70,6 +71,8 @@ pub struct Connection {
     pub(super) ip: IpVersion,
     /// The longest UDP payload that is sent.
     pub(super) datagram_bytes: u32,
+    /// The MTUs of the paths between the hosts.
+    pub(super) mtus: Box<[u32]>,
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
     /// The source of connection IDs.
@@ -109,6 +112,8 @@ pub struct Connection {
     pub(super) streams: Streams,
     pub(super) flow: FlowControl,
     pub(super) main: Main,
+    /// Streams of the application that the peer does not permit yet, by ID.
+    pub(super) pending: BTreeMap<u64, Pending>,
     /// Streams of which something was refused for want of room.
     pub(super) refused: Vec<u64>,
     pub(super) messages: Messages,
@@ -151,19 +156,11 @@ impl Connection {
             panic!("{error}");
         }
         let network = PathId(parameters.path);
-        let datagram_bytes = parameters.datagram_bytes(mtus[network.index()], ip);
+        let datagram_bytes = parameters.datagram_bytes(mtus, ip);
         let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
         let seed = numbers.bits();
         let door = Door::new(&mut Numbers::Stream(streams.stream(&format!("{name}/door"))), parameters.retry);
-        let headers = ip.header_bytes() + HEADER_BYTES;
-        let control = parameters.cc.build(&cc::Setup {
-            mss: datagram_bytes,
-            initial_cwnd: parameters.initial_cwnd(datagram_bytes),
-            rules: cc::Rules::Rfc,
-            seed,
-            is_paced: parameters.pacing,
-            headers,
-        });
+        let control = control(parameters, datagram_bytes, ip, seed);
         let mark = match (parameters.ecn, parameters.is_l4s) {
             (false, _) => Ecn::NotEct,
             (true, false) => Ecn::Ect0,
@@ -178,11 +175,14 @@ impl Connection {
             peer_ids: PeerIds::default(),
             // A client's packets show that it is there (RFC 9000 section 8.1).
             route: Route::new(network, side == Side::A),
+            previous: None,
+            answer: None,
         };
         Self {
             side,
             ip,
             datagram_bytes,
+            mtus: mtus.into(),
             ports: parameters.ports(side),
             numbers,
             door,
@@ -205,6 +205,7 @@ impl Connection {
             streams: Streams::new(side == Side::B, parameters.max_streams, parameters.max_stream_data),
             flow: FlowControl::new(parameters.max_data),
             main: Main::default(),
+            pending: BTreeMap::new(),
             refused: Vec::new(),
             messages: Messages::default(),
             wants: Wants::default(),
@@ -254,13 +255,8 @@ impl Connection {
     /// counters.
     fn renew(&mut self, now: Time) {
         let parameters = self.parameters.clone();
-        let network = self.paths[0].route.network;
-        let ip = self.ip;
         let seed = rng::Streams { seed: self.numbers.bits(), replication: 0 };
-        let mut mtus = vec![0; network.index() + 1];
-        mtus[network.index()] = self.datagram_bytes.max(LEAST_DATAGRAM) + ip.header_bytes() + HEADER_BYTES;
-        let mut fresh = Self::new(&parameters, self.side, &mtus, ip, seed, "again");
-        fresh.datagram_bytes = self.datagram_bytes;
+        let mut fresh = Self::new(&parameters, self.side, &self.mtus, self.ip, seed, "again");
         std::mem::swap(&mut fresh.numbers, &mut self.numbers);
         std::mem::swap(&mut fresh.door, &mut self.door);
         std::mem::swap(&mut fresh.outputs, &mut self.outputs);
@@ -299,10 +295,11 @@ impl Connection {
         self.begin_handshake();
     }
 
-    /// Takes the connection that a client's first packet opens.
+    /// Takes the connection that a client's first packet opens, which came between these addresses.
     pub(super) fn accept(
         &mut self,
         now: Time,
+        network: PathId,
         first: &quic::Packet,
         Admission { original, retry }: Admission,
     ) {
@@ -313,7 +310,7 @@ impl Connection {
         self.handshake.original = original;
         self.handshake.retry = retry;
         // Who shows the token has got it (RFC 9000 section 8.1.2).
-        self.paths[0].route.is_validated = retry.is_some();
+        self.paths[0].route = Route::new(network, retry.is_some());
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;
@@ -321,7 +318,16 @@ impl Connection {
         self.paths[0].peer_ids.set_first(first.source);
     }
 
+    /// A control for another path, unless a user's own is on it.
+    pub(super) fn new_control(&mut self) -> Option<Controller> {
+        let seed = self.numbers.bits();
+        (!self.has_own_control).then(|| control(&self.parameters, self.datagram_bytes, self.ip, seed))
+    }
+
     fn on_timers(&mut self, now: Time) {
+        if self.state == State::Open && self.validation_timer() <= now {
+            self.on_validation_timer(now);
+        }
         if self.loss_timer <= now {
             self.on_loss_timer(now);
         }
@@ -349,7 +355,13 @@ impl Connection {
         let due = due.filter_map(|space| space.arrived.due).min().filter(|_| !self.is_at_limit());
         let due = due.unwrap_or(Time::NEVER);
         let pace = self.paths[0].congestion.pacing.timer;
-        ends.min(due).min(pace).min(self.loss_timer).min(self.idle_timer).min(self.keep_alive_timer)
+        let validation = if self.state == State::Open { self.validation_timer() } else { Time::NEVER };
+        ends.min(due)
+            .min(pace)
+            .min(validation)
+            .min(self.loss_timer)
+            .min(self.idle_timer)
+            .min(self.keep_alive_timer)
     }
 
     /// Pads a datagram with an Initial packet to 1200 bytes (RFC 9000 section 14.1).
@@ -368,7 +380,11 @@ impl Connection {
 
     /// Hands a datagram over.
     pub(super) fn put_out(&mut self, datagram: Datagram, bytes: u32, ecn: Ecn) {
-        let path = self.paths[0].route.network;
+        self.put_out_on(self.paths[0].route.network, datagram, bytes, ecn);
+    }
+
+    /// Hands a datagram over that goes between these addresses.
+    pub(super) fn put_out_on(&mut self, path: PathId, datagram: Datagram, bytes: u32, ecn: Ecn) {
         let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
         let packet = match self.spare.take() {
             Some(mut packet) => {
@@ -386,12 +402,24 @@ impl Connection {
 
     pub(super) fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
         let bytes = packet.size.saturating_sub(self.ip.header_bytes() + HEADER_BYTES);
-        let ecn = packet.ecn;
+        let (ecn, network) = (packet.ecn, packet.path);
         let Body::Quic(datagram) = &mut packet.body else { return };
-        self.on_datagram(now, datagram, bytes, ecn);
+        self.on_datagram(now, network, datagram, bytes, ecn);
         // The box is used again for a packet of our own.
         self.spare.keep(packet);
     }
+}
+
+/// The control of a path.
+fn control(parameters: &Parameters, datagram_bytes: u32, ip: IpVersion, seed: u64) -> Controller {
+    parameters.cc.build(&cc::Setup {
+        mss: datagram_bytes,
+        initial_cwnd: parameters.initial_cwnd(datagram_bytes),
+        rules: cc::Rules::Rfc,
+        seed,
+        is_paced: parameters.pacing,
+        headers: ip.header_bytes() + HEADER_BYTES,
+    })
 }
 
 impl Transport for Config {
@@ -422,17 +450,19 @@ impl Endpoint for Connection {
     }
 
     fn service(&self) -> Service {
-        match (self.is_live, self.parameters.datagrams) {
-            (true, _) => Service::Streams { longest_datagram: self.longest_datagram() },
-            (false, true) => Service::Datagrams,
-            (false, false) => Service::Stream,
-        }
+        let longest_datagram = match (self.is_live, self.parameters.datagrams) {
+            (true, _) => self.longest_datagram(),
+            (false, true) => self.longest_message() as u32,
+            (false, false) => 0,
+        };
+        Service::Streams { longest_datagram }
     }
 
     #[inline(never)]
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;
+        let waits_for_more = matches!(input, Input::Command(Command::Send(Message { more: true, .. })));
         match input {
             Input::Command(command) => self.on_command(now, command),
             Input::Packet(packet) => self.on_packet_input(now, packet),
@@ -440,7 +470,9 @@ impl Endpoint for Connection {
         }
         self.on_timers(now);
         if matches!(self.state, State::Opening | State::Open) {
-            self.send(now);
+            if !waits_for_more || !self.refused.is_empty() {
+                self.send(now);
+            }
             self.check_finished(now);
         }
         self.serve_loss_timer(now);
@@ -485,6 +517,9 @@ impl Keeper for Connection {
         }
         if self.streams.get(super::application::MAIN).is_none() && !self.has_closed {
             each(Payload { offset: 0, length: self.main.written as u32 });
+        }
+        for pending in self.pending.values() {
+            each(Payload { offset: 0, length: pending.written as u32 });
         }
         self.messages.iter().for_each(each);
     }
@@ -531,7 +566,7 @@ impl Observed for Connection {
         self.gap()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
         self.sent(missing)
     }
 

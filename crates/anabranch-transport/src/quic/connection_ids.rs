@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::door::is_equal;
 use super::errors::{Violation, code, violation};
 use crate::rng::{Draw, Rng};
 use crate::secret::SecretNumbers;
@@ -28,6 +27,11 @@ impl Draw for Numbers {
             Self::Stream(stream) => stream.bits(),
         }
     }
+}
+
+/// Whether two codes are equal, in a time that does not depend on them (section 10.3.1).
+pub(super) fn is_equal(one: &[u8; 16], other: &[u8; 16]) -> bool {
+    one.iter().zip(other).fold(0, |differences, (one, other)| differences | (one ^ other)) == 0
 }
 
 /// The IDs by which the peer calls this end.
@@ -138,6 +142,20 @@ impl PeerIds {
     pub(super) fn set_first(&mut self, id: ConnectionId) {
         self.active.retain(|known| known.sequence > 0);
         self.active.push_front(PeerId { sequence: 0, id, token: None });
+    }
+
+    /// Whether there is an ID that has not been used.
+    pub(super) fn has_spare(&self) -> bool {
+        self.active.len() > 1 && self.to_retire.len() < MOST_RETIRING
+    }
+
+    /// Goes over to another ID, if there is one, and gives the present one up (section 9.5).
+    pub(super) fn advance(&mut self) {
+        if self.has_spare()
+            && let Some(old) = self.active.pop_front()
+        {
+            self.to_retire.push_back(old.sequence);
+        }
     }
 
     /// The server's parameters say what a stateless reset of its first ID has (section 18.2).

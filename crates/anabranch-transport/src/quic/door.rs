@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::connection_ids::Numbers;
+use super::connection_ids::{Numbers, is_equal};
 use super::errors::code;
 use crate::rng::Draw as _;
 use crate::secret::Secret;
@@ -168,11 +168,6 @@ fn refuse(packet: &Packet) -> Content {
     };
     debug_assert!(refusal.content() + 1 >= LEAST_SAMPLED);
     Content::Packets(SmallVec::from_iter([refusal]))
-}
-
-/// Whether two codes are equal, in a time that does not depend on them (section 10.3.1).
-pub(super) fn is_equal(one: &[u8; 16], other: &[u8; 16]) -> bool {
-    one.iter().zip(other).fold(0, |differences, (one, other)| differences | (one ^ other)) == 0
 }
 
 fn first<const N: usize>(code: &[u8; 32]) -> [u8; N] {

@@ -108,7 +108,7 @@ impl Connection {
         if self.wants.data_blocked {
             let frame = Frame::DataBlocked { limit: self.flow.limit };
             self.wants.data_blocked = !room.add(frame, Some(Content::DataBlocked));
-            self.stats.blocked_sent += u64::from(!self.wants.data_blocked);
+            self.stats.data_blocked_sent += u64::from(!self.wants.data_blocked);
         }
         if self.wants.ping {
             self.wants.ping = !room.add(Frame::Ping, None);
@@ -122,6 +122,12 @@ impl Connection {
             && room.add(Frame::PathResponse { data }, None)
         {
             path.route.response = None;
+        }
+        if let Some(data) = path.route.challenge.as_ref().and_then(|challenge| challenge.due)
+            && room.add(Frame::PathChallenge { data }, None)
+            && let Some(challenge) = &mut path.route.challenge
+        {
+            challenge.due = None;
         }
         while let Some(&sequence) = path.own_ids.to_announce.front() {
             if let Some(id) = path.own_ids.get(sequence) {
@@ -160,7 +166,7 @@ impl Connection {
             }
         }
         while let Some((id, stream)) = self.streams.next_wanting() {
-            if !write_about_stream(id, stream, room, &mut self.stats.blocked_sent) {
+            if !write_about_stream(id, stream, room, &mut self.stats.stream_data_blocked_sent) {
                 return;
             }
         }

@@ -1,8 +1,8 @@
 //! What holds a sender back, and what a receiver waits for, for time accounts. It is read only on request.
 
-use super::application::MAIN;
 use super::connection::{Connection, State};
-use crate::observed::{HeadOfLine, LimitedBy, Transmission};
+use crate::endpoint::StreamId;
+use crate::observed::{HeadOfLine, LimitedBy, Missing, Transmission};
 use crate::time::Time;
 
 impl Connection {
@@ -19,7 +19,7 @@ impl Connection {
                 if waits { LimitedBy::CongestionWindow } else { LimitedBy::Application }
             }
             State::Open if self.is_held_by_peer() => LimitedBy::ReceiveWindow,
-            State::Open if self.main.has_refused => LimitedBy::SendBuffer,
+            State::Open if self.main.has_refused || !self.refused.is_empty() => LimitedBy::SendBuffer,
             State::Open => LimitedBy::Application,
         })
     }
@@ -31,18 +31,27 @@ impl Connection {
         })
     }
 
-    /// The data that waits above a gap on the main stream. A loss on one stream holds no other one back.
+    /// The data of all streams that waits above a gap, and the first stream that has one. A loss on one
+    /// stream holds no other one back.
     pub(super) fn gap(&self) -> Option<HeadOfLine> {
-        let receive = self.streams.get(MAIN)?.receive.as_ref()?;
-        let waiting: u64 =
-            receive.waiting().filter(|run| run.0 > receive.next).map(|(start, end)| end - start).sum();
-        (waiting > 0).then_some(HeadOfLine { waiting, missing: receive.next })
+        let mut gap: Option<HeadOfLine> = None;
+        for (id, stream) in self.streams.iter() {
+            let Some(receive) = &stream.receive else { continue };
+            let waiting: u64 =
+                receive.waiting().filter(|run| run.0 > receive.next).map(|(start, end)| end - start).sum();
+            if waiting > 0 {
+                let missing = Missing { stream: StreamId(id), number: receive.next };
+                gap.get_or_insert(HeadOfLine { waiting: 0, missing }).waiting += waiting;
+            }
+        }
+        gap
     }
 
-    /// The last transmission of the data at this place of the main stream.
-    pub(super) fn sent(&self, position: u64) -> Option<Transmission> {
+    /// The last transmission of the data at this place of a stream.
+    pub(super) fn sent(&self, missing: Missing) -> Option<Transmission> {
         let path = &self.paths[0];
-        let send = self.streams.get(MAIN)?.send.as_ref()?;
+        let send = self.streams.get(missing.stream.0)?.send.as_ref()?;
+        let position = missing.number;
         if position >= send.sent || position < send.acknowledged {
             return None;
         }

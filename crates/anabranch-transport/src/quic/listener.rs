@@ -60,7 +60,7 @@ impl Listener {
                     match self.door.admit(now, &from, first, &mut self.numbers) {
                         Verdict::Accept(admission) => {
                             let mut connection = self.connection([own, peer]);
-                            connection.accept(now, first, admission);
+                            connection.accept(now, packet.path, first, admission);
                             if !self.is_live {
                                 connection.handle_input(now, Input::Packet(packet));
                             }

@@ -133,6 +133,9 @@ impl Connection {
         self.stats.timeouts += 1;
         let (_, id) = self.probe_time(now);
         self.paths[id.path()].rtt.back_off();
+        if self.migrate_on_failure(now) {
+            return;
+        }
         if self.has_eliciting_in_flight() {
             self.probe(id);
             // Section 6.2.4: in the other spaces of the handshake as well, if they have something. What the

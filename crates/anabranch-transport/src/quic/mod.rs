@@ -12,10 +12,12 @@
 //! transport parameters say travels beside the packets that carry them. Protection adds its 16 bytes to each
 //! packet, and nothing is encrypted here.
 //!
-//! Both applications write on the client's first bidirectional stream, as on a connection of TCP, or send
-//! messages in DATAGRAM frames. A close is in order when both directions of that stream are through.
+//! The client's first bidirectional stream lasts as long as the connection, as if it were one of TCP; further
+//! streams end by themselves, and messages go in DATAGRAM frames. A close is in order when both directions of
+//! all streams are through.
 //!
-//! Known deviations: no 0-RTT, key update, migration, preferred address or path MTU discovery; no session
+//! Known deviations: no 0-RTT, key update, preferred address or path MTU discovery; a client moves only when
+//! its path has failed; no session
 //! tickets or tokens for later connections; the spin bit is 0; the congestion window
 //! falls at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
 
@@ -39,8 +41,10 @@ mod listener;
 mod live;
 mod loss;
 mod messages;
+mod migration;
 pub mod parameters;
 mod path;
+mod profile;
 #[cfg(test)]
 mod properties;
 mod ranges;

@@ -1,6 +1,6 @@
 //! The settings of an endpoint, all of them known.
 
-use super::config::{Config, Handshake, Profile};
+use super::config::{Config, Handshake, Migration};
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
@@ -32,7 +32,10 @@ pub struct Parameters {
     pub(super) packet_threshold: u64,
     pub(super) time_threshold: f64,
     pub(super) persistent_congestion: u32,
+    /// In datagrams, if it is set.
     initial_window: Option<u32>,
+    /// In bytes, if the profile says so.
+    initial_window_bytes: Option<u32>,
     pub(super) pacing: bool,
     pub(super) ecn: bool,
     pub(super) is_l4s: bool,
@@ -45,6 +48,7 @@ pub struct Parameters {
     pub(super) keep_alive: Option<Duration>,
     pub(super) connection_id_bytes: usize,
     pub(super) retry: bool,
+    pub(super) migration: Migration,
     pub(super) handshake: Handshake,
     source_port: u16,
     destination_port: u16,
@@ -58,37 +62,36 @@ impl Config {
     /// One sentence that names the key, the value found and what is allowed.
     pub fn resolve(&self) -> Result<Parameters, String> {
         self.check()?;
-        let is_quinn = self.profile == Profile::Quinn;
-        let pick = |rfc: u64, quinn: u64| if is_quinn { quinn } else { rfc };
-        let cc = self.cc.clone().unwrap_or_else(|| cc::Config::Cubic(cc::cubic::Config::default()));
+        let values = self.profile.values();
+        let cc = self.cc.clone().unwrap_or(values.cc);
         let is_l4s = matches!(cc, cc::Config::Prague(_));
         Ok(Parameters {
             cc,
             max_datagram: self.max_datagram.map(|size| size.0 as u32),
-            // quinn: MtuDiscoveryConfig::upper_bound.
-            found_datagram: pick(1_200, 1_452) as u32,
-            initial_rtt: self.initial_rtt.unwrap_or(Duration::from_millis(333)),
+            found_datagram: values.found_datagram,
+            initial_rtt: self.initial_rtt.unwrap_or(values.initial_rtt),
             ack_rule: AckRule {
                 every: self.ack_every.unwrap_or(2),
-                delay: self.max_ack_delay.unwrap_or(Duration::from_millis(25)),
+                delay: self.max_ack_delay.unwrap_or(values.max_ack_delay),
             },
             packet_threshold: self.packet_threshold.unwrap_or(3).into(),
             time_threshold: self.time_threshold.unwrap_or(1.125),
             persistent_congestion: self.persistent_congestion.unwrap_or(3),
             initial_window: self.initial_window,
+            initial_window_bytes: values.initial_window,
             pacing: self.pacing.unwrap_or(true),
             ecn: self.ecn.unwrap_or(is_l4s),
             is_l4s,
-            // quinn: send_window, receive_window (unlimited) and stream_receive_window.
-            send_buffer: self.send_buffer.map_or(pick(4 << 20, 10_000_000), |size| size.0),
-            max_data: self.max_data.map_or(pick(15 << 20, MOST_BYTES), |size| size.0),
-            max_stream_data: self.max_stream_data.map_or(pick(6 << 20, 1_250_000), |size| size.0),
-            max_streams: self.max_streams.unwrap_or(100).into(),
+            send_buffer: self.send_buffer.map_or(values.send_buffer, |size| size.0),
+            max_data: self.max_data.map_or(values.max_data, |size| size.0),
+            max_stream_data: self.max_stream_data.map_or(values.max_stream_data, |size| size.0),
+            max_streams: self.max_streams.map_or(values.max_streams, u64::from),
             datagrams: self.datagrams.unwrap_or(false),
             idle_timeout: self.idle_timeout.unwrap_or(Duration::from_secs(30)),
             keep_alive: self.keep_alive,
-            connection_id_bytes: self.connection_id_bytes.unwrap_or(8).into(),
+            connection_id_bytes: self.connection_id_bytes.map_or(values.connection_id_bytes, usize::from),
             retry: self.retry.unwrap_or(false),
+            migration: self.migration.unwrap_or_default(),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(443),
@@ -195,13 +198,14 @@ impl Parameters {
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.
     pub fn check_paths(&self, mtus: &[u32], ip: IpVersion) -> Result<(), String> {
-        let Some(&mtu) = mtus.get(usize::from(self.path)) else {
+        let Some(&first) = mtus.get(usize::from(self.path)) else {
             return Err(format!(
                 "path = {} is not one of the flow's paths, 0 to {}",
                 self.path,
                 mtus.len().saturating_sub(1)
             ));
         };
+        let mtu = self.least_mtu(mtus).min(first);
         let most = mtu.saturating_sub(ip.header_bytes() + HEADER_BYTES);
         if most < LEAST_DATAGRAM {
             // RFC 9000 section 14: QUIC must not be used there.
@@ -217,17 +221,27 @@ impl Parameters {
         }
     }
 
-    /// The longest UDP payload on a path with this MTU.
-    pub(super) fn datagram_bytes(&self, mtu: u32, ip: IpVersion) -> u32 {
+    /// The least MTU of the paths that may be used.
+    fn least_mtu(&self, mtus: &[u32]) -> u32 {
+        match self.migration {
+            Migration::Never => mtus[usize::from(self.path)],
+            Migration::OnFailure => mtus.iter().copied().min().unwrap_or_default(),
+        }
+    }
+
+    /// The longest UDP payload on paths with these MTUs.
+    pub(super) fn datagram_bytes(&self, mtus: &[u32], ip: IpVersion) -> u32 {
+        let mtu = self.least_mtu(mtus);
         let most = mtu - ip.header_bytes() - HEADER_BYTES;
         self.max_datagram.unwrap_or_else(|| self.found_datagram.min(most))
     }
 
     /// The first congestion window in bytes (RFC 9002 section 7.2).
     pub(super) fn initial_cwnd(&self, datagram: u32) -> u32 {
-        match self.initial_window {
-            Some(count) => count * datagram,
-            None => (10 * datagram).min(INITIAL_WINDOW_BYTES.max(2 * datagram)),
+        match (self.initial_window, self.initial_window_bytes) {
+            (Some(count), _) => count * datagram,
+            (None, Some(bytes)) => bytes,
+            (None, None) => (10 * datagram).min(INITIAL_WINDOW_BYTES.max(2 * datagram)),
         }
     }
 
@@ -243,6 +257,7 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quic::Profile;
 
     fn error(json: &str) -> String {
         let config: Config = serde_json::from_str(json).expect("the settings can be read");
@@ -294,8 +309,11 @@ mod tests {
     fn the_first_window_is_that_of_the_rfc() {
         let parameters = Config::default().resolve().expect("possible");
         assert_eq!([1_200, 1_472, 9_000].map(|size| parameters.initial_cwnd(size)), [12_000, 14_720, 18_000]);
-        assert_eq!(parameters.datagram_bytes(1_500, IpVersion::Ipv6), 1_200);
-        let quinn = Config { profile: Profile::Quinn, ..Config::default() }.resolve().expect("possible");
-        assert_eq!([1_500, 1_400].map(|mtu| quinn.datagram_bytes(mtu, IpVersion::Ipv4)), [1_452, 1_372]);
+        assert_eq!(parameters.datagram_bytes(&[1_500], IpVersion::Ipv6), 1_200);
+        let of = |profile| Config { profile, ..Config::default() }.resolve().expect("possible");
+        let quinn = of(Profile::Quinn);
+        assert_eq!([1_500, 1_400].map(|mtu| quinn.datagram_bytes(&[mtu], IpVersion::Ipv4)), [1_452, 1_372]);
+        let windows = [Profile::Quinn, Profile::Noq, Profile::QuicGo, Profile::Picoquic];
+        assert_eq!(windows.map(|one| of(one).initial_cwnd(1_440)), [12_000, 12_000, 40_960, 15_360]);
     }
 }

@@ -1,12 +1,15 @@
 //! A path, in two layers. The path ID owns packet numbers, round trips, congestion control and connection
 //! IDs; inside of it are the addresses, which are validated and may change (RFC 9000 sections 8 and 9).
 
+use arrayvec::ArrayVec;
+
 use super::congestion::Congestion;
 use super::connection_ids::{OwnIds, PeerIds};
 use super::ecn::EcnValidation;
 use super::space::Space;
 use crate::flow::PathId;
 use crate::recovery::rtt::Rtt;
+use crate::time::Time;
 
 /// What a path ID owns. There is one, number 0, without multipath.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(super) struct Path {
     pub(super) own_ids: OwnIds,
     pub(super) peer_ids: PeerIds,
     pub(super) route: Route,
+    /// The addresses before these, if they were validated: the way back (RFC 9000 section 9.3.2).
+    pub(super) previous: Option<Route>,
+    /// The answer to a challenge that came on another pair of addresses, and how long a datagram it may have.
+    pub(super) answer: Option<(PathId, [u8; 8], u32)>,
 }
 
 impl Path {
@@ -26,6 +33,7 @@ impl Path {
         !self.own_ids.to_announce.is_empty()
             || !self.peer_ids.to_retire.is_empty()
             || self.route.response.is_some()
+            || self.route.challenge.as_ref().is_some_and(|challenge| challenge.due.is_some())
     }
 }
 
@@ -42,14 +50,34 @@ pub(super) struct Route {
     /// What a `PATH_RESPONSE` has to carry that waits to be sent; of several challenges the last one is
     /// answered (CVE-2023-49295).
     pub(super) response: Option<[u8; 8]>,
+    /// The validation in progress.
+    pub(super) challenge: Option<Challenge>,
+}
+
+/// Challenges of one validation, a probe timeout apart: it is given up after three (section 8.2.4).
+const MOST_CHALLENGES: usize = 3;
+/// A validation in progress.
+#[derive(Debug)]
+pub(super) struct Challenge {
+    /// What was sent; a response to any of them counts (section 8.2.3).
+    pub(super) sent: ArrayVec<[u8; 8], MOST_CHALLENGES>,
+    /// When the next one is due, or the validation is given up.
+    pub(super) next: Time,
+    /// What is to be sent.
+    pub(super) due: Option<[u8; 8]>,
 }
 
 /// How much more may be sent than came, before an address is validated (section 8.1).
-const AMPLIFICATION: u64 = 3;
+pub(super) const AMPLIFICATION: u64 = 3;
 
 impl Route {
     pub(super) const fn new(network: PathId, is_validated: bool) -> Self {
-        Self { network, is_validated, received: 0, sent: 0, response: None }
+        Self { network, is_validated, received: 0, sent: 0, response: None, challenge: None }
+    }
+
+    /// The same with nothing to send.
+    pub(super) fn at_rest(self) -> Self {
+        Self { challenge: None, response: None, ..self }
     }
 
     pub(super) fn on_received(&mut self, bytes: u32) {

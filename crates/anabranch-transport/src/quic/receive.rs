@@ -4,15 +4,23 @@ use super::connection::{Connection, State};
 use super::door::{Door, Verdict};
 use super::errors::{Violation, code, violation};
 use super::handshake::MOST_WAITING;
+use super::migration::is_probing;
 use super::space::{SpaceId, may_come};
 use crate::endpoint::{Event, Output, Received, StreamId};
-use crate::flow::{Ecn, Payload, Side};
+use crate::flow::{Ecn, PathId, Payload, Side};
 use crate::time::Time;
 use crate::wire::quic::{ConnectionId, Content, Datagram, Frame, Level, Packet, Stream};
 
 impl Connection {
     /// Takes a datagram, of `bytes` bytes of UDP payload.
-    pub(super) fn on_datagram(&mut self, now: Time, datagram: &mut Datagram, bytes: u32, ecn: Ecn) {
+    pub(super) fn on_datagram(
+        &mut self,
+        now: Time,
+        network: PathId,
+        datagram: &mut Datagram,
+        bytes: u32,
+        ecn: Ecn,
+    ) {
         if [datagram.destination_port, datagram.source_port] != self.ports {
             return;
         }
@@ -29,9 +37,9 @@ impl Connection {
         let Some(first) = packets.first() else { return };
         if self.opens_anew(first, bytes) {
             let [own, peer] = self.ports.map(u16::to_be_bytes);
-            let from = [&[self.paths[0].route.network.0][..], &peer, &own].concat();
+            let from = [&[network.0][..], &peer, &own].concat();
             match self.door.admit(now, &from, first, &mut self.numbers) {
-                Verdict::Accept(admission) => self.accept(now, first, admission),
+                Verdict::Accept(admission) => self.accept(now, network, first, admission),
                 Verdict::Answer(content) => {
                     self.stats.retries += u64::from(matches!(content, Content::Retry { .. }));
                     return self.answer(content);
@@ -45,19 +53,27 @@ impl Connection {
             State::Closing { .. } => return self.answer_closing(now),
             State::Opening | State::Open => {}
         }
-        self.paths[0].route.on_received(bytes);
+        if !self.may_come_on(network) {
+            return;
+        }
+        let path = &mut self.paths[0];
+        if network == path.route.network {
+            path.route.on_received(bytes);
+        } else if let Some(previous) = path.previous.as_mut().filter(|route| route.network == network) {
+            previous.on_received(bytes);
+        }
         if ecn == Ecn::Ce {
             self.stats.ce_received += 1;
         }
         for packet in packets.drain(..) {
-            self.on_packet(now, packet, ecn);
+            self.on_packet(now, network, bytes, packet, ecn);
         }
         // What waited for keys that have come since.
         while let Some(at) =
             self.waiting.iter().position(|(packet, _)| !self.handshake.awaits_keys(packet.level))
         {
             let (packet, ecn) = self.waiting.remove(at);
-            self.on_packet(now, packet, ecn);
+            self.on_packet(now, network, bytes, packet, ecn);
         }
     }
 
@@ -70,7 +86,7 @@ impl Connection {
             && !self.opened_by.contains(&id)
     }
 
-    fn on_packet(&mut self, now: Time, packet: Packet, ecn: Ecn) {
+    fn on_packet(&mut self, now: Time, network: PathId, bytes: u32, packet: Packet, ecn: Ecn) {
         if matches!(self.state, State::Closing { .. } | State::Draining { .. } | State::Closed) {
             return;
         }
@@ -99,8 +115,16 @@ impl Connection {
             return;
         }
         self.take_source(&packet);
+        let is_newest = self.space(id).arrived.largest().is_none_or(|largest| packet.number > largest);
         if let Err(violation) = self.on_content(now, id, &packet, ecn) {
             self.fail(now, violation);
+        }
+        if network != self.paths[0].route.network && self.state == State::Open {
+            let response = self.paths[0].route.response.take();
+            if is_newest && !is_probing(&packet) {
+                self.follow(now, network, bytes);
+            }
+            self.answer_on(network, response, bytes);
         }
     }
 
@@ -157,7 +181,7 @@ impl Connection {
         match frame {
             Frame::Stream(stream) => return self.on_stream(now, stream),
             Frame::Ack(ack) => return self.on_ack(now, id, ack),
-            Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } | Frame::PathResponse { .. } => {}
+            Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } => {}
             Frame::Crypto { position, data } => return self.on_crypto(now, id, *position, data.length),
             Frame::Datagram { data, .. } => return self.on_message(*data),
             Frame::MaxData { limit } => {
@@ -174,6 +198,7 @@ impl Connection {
             }
             Frame::MaxStreams { is_bidirectional, limit } => {
                 self.streams.on_max_streams(*is_bidirectional, *limit);
+                self.open_main_stream();
             }
             Frame::ConnectionClose { code, frame, .. } => self.on_close(now, *code, frame.is_none()),
             Frame::HandshakeDone => {
@@ -202,6 +227,7 @@ impl Connection {
                 }
             }
             Frame::PathChallenge { data } => self.paths[id.path()].route.response = Some(*data),
+            Frame::PathResponse { data } => self.on_path_response(*data),
             Frame::ResetStream { stream, final_size, .. } => return self.on_reset(now, *stream, *final_size),
             Frame::StopSending { stream, code } => {
                 if let Some(entry) = self.streams.of_frame(*stream, true)?
@@ -261,13 +287,22 @@ impl Connection {
         if self.is_paused {
             return;
         }
+        let is_main = id == super::application::MAIN;
+        let mut has_told = false;
         while let Some((offset, length)) = receive.deliver(&mut self.flow) {
             self.stats.bytes_delivered += length;
             let payload = Payload { offset, length: length as u32 };
-            let received = Received { stream: StreamId(id), ..Received::new(payload) };
+            let ends_stream = !is_main && receive.ends_at(offset + length);
+            has_told |= ends_stream;
+            let received = Received { stream: StreamId(id), ends_stream, ..Received::new(payload) };
             self.outputs.push_back(Output::Event(Event::Received(received)));
         }
-        let ends = receive.take_end();
+        let (ends, offset, is_wanted) = (receive.take_end(), receive.next, receive.stopped.is_none());
+        if ends && !is_main && !has_told && is_wanted {
+            let received = Received { ends_stream: true, ..Received::new(Payload { offset, length: 0 }) };
+            let received = Received { stream: StreamId(id), ..received };
+            self.outputs.push_back(Output::Event(Event::Received(received)));
+        }
         self.update_limits(id);
         if ends {
             self.on_end_of_stream(now, id);

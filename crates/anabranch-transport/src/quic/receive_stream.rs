@@ -132,6 +132,11 @@ impl ReceiveStream {
         Some((start, end - start))
     }
 
+    /// Whether the stream ends there.
+    pub(super) fn ends_at(&self, position: u64) -> bool {
+        self.final_size == Some(position)
+    }
+
     /// Whether all of it has been delivered, and the application is to be told of the end, which it has been
     /// afterwards.
     pub(super) fn take_end(&mut self) -> bool {

@@ -17,8 +17,9 @@ use crate::wire::quic::{self, Datagram, Frame, LEAST_SAMPLED, Level, Packet, pac
 struct Making {
     packets: SmallVec<[Packet; 1]>,
     written: ArrayVec<Written, 3>,
-    /// How many more bytes have room.
+    /// How many more bytes have room, and how many had.
     left: usize,
+    room: usize,
 }
 
 /// What is to be remembered about one of its packets.
@@ -36,6 +37,7 @@ impl Connection {
         }
         // Each turn sends something that then no longer waits, or fills the window.
         while self.send_datagram(now) {}
+        self.send_elsewhere(now);
         self.paths[0].congestion.end_burst();
     }
 
@@ -47,7 +49,7 @@ impl Connection {
         let may_send = has_window && held.is_none();
         let allowance = self.paths[0].route.allowance();
         let room = u64::from(self.datagram_bytes).min(allowance) as usize;
-        let mut making = Making { packets: SmallVec::new(), written: ArrayVec::new(), left: room };
+        let mut making = Making { packets: SmallVec::new(), written: ArrayVec::new(), left: room, room };
         for id in self.space_ids() {
             if self.handshake.has_keys(id.level()) {
                 self.write_packet(now, id, may_send, room, &mut making);
@@ -189,6 +191,17 @@ impl Connection {
             let last = making.packets.len() - 1;
             pad(&mut making.packets[last], short);
         }
+        let tests_path =
+            |frame: &Frame| matches!(frame, Frame::PathChallenge { .. } | Frame::PathResponse { .. });
+        // Sections 8.2.1 and 8.2.2: as far as the limit of three times allows.
+        let short = (LEAST_DATAGRAM as usize).min(making.room).saturating_sub(total);
+        if !has_initial
+            && short > 0
+            && let Some(packet) =
+                making.packets.last_mut().filter(|packet| packet.frames.iter().any(tests_path))
+        {
+            pad(packet, short);
+        }
         let mark = if has_initial || making.packets[0].level == Level::Handshake {
             Ecn::NotEct
         } else {
@@ -216,6 +229,13 @@ impl Connection {
             // RFC 9001 section 4.9.1.
             self.discard(now, SpaceId::Initial);
         }
+    }
+
+    /// Remembers a packet that probes another path.
+    pub(super) fn remember_probe(&mut self, now: Time, packet: &Packet) {
+        let written = Written { id: SpaceId::Data(0), contents: Contents::new(), elicits: true };
+        self.remember(now, packet, written, packet.wire_size() as u32, Ecn::NotEct);
+        self.on_eliciting_sent(now);
     }
 
     /// Remembers a packet (RFC 9002 appendix A.5).

@@ -53,14 +53,18 @@ counters! {
         messages_received: One;
         /// Messages that were given up, because their packet was lost or they did not fit.
         messages_lost: One;
-        /// `DATA_BLOCKED` and `STREAM_DATA_BLOCKED` frames sent: flow control held data back.
-        blocked_sent: One;
+        /// `DATA_BLOCKED` frames sent: the connection's flow control (`max_data`) held data back.
+        data_blocked_sent: One;
+        /// `STREAM_DATA_BLOCKED` frames sent: a stream's flow control (`max_stream_data`) held data back.
+        stream_data_blocked_sent: One;
         /// Retry packets that a server sent, and that a client took (RFC 9000 section 8.1.2).
         retries: One;
         /// Stateless resets sent (RFC 9000 section 10.3).
         resets_sent: One;
         /// Connections that a stateless reset ended.
         resets_received: One;
+        /// Moves to other addresses, of the client or to follow it (RFC 9000 section 9).
+        migrations: One;
         /// Times that the limit of three times what came held a server back (RFC 9000 section 8).
         amplification_limited: One;
     }

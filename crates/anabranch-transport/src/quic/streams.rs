@@ -142,6 +142,11 @@ impl Streams {
         self.opened[kind] < self.limits[kind]
     }
 
+    /// The ID of the next stream with two directions that this end opens.
+    pub(super) fn next_id(&self) -> u64 {
+        self.opened[BIDIRECTIONAL] << 2 | u64::from(self.is_server)
+    }
+
     /// The stream that a frame of the peer is about; [`None`] if it is over. `sends` is whether the frame is
     /// about what this end sends (sections 19.4 to 19.13).
     pub(super) fn of_frame(&mut self, id: u64, sends: bool) -> Result<Option<&mut Stream>, Violation> {

@@ -1,10 +1,12 @@
 //! A deterministic network between two endpoints, for tests, and one endpoint against a script.
 
+use std::ops::{Deref, DerefMut};
+
 use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
 use super::{Config, Parameters};
-use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output};
+use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output, StreamId};
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::Streams;
 use crate::testing::{Tested, drain};
@@ -23,6 +25,7 @@ pub(crate) struct Logged {
     pub(super) from: Side,
     pub(super) datagram: Datagram,
     pub(super) ecn: Ecn,
+    pub(super) path: PathId,
     /// Bytes of UDP payload.
     pub(super) bytes: u32,
 }
@@ -54,7 +57,28 @@ impl Logged {
 /// A filter that decides which datagrams to drop.
 pub(crate) type Filter = Box<dyn FnMut(Time, Side, &Datagram) -> bool>;
 
-/// Two endpoints and the wires between them, the one from A first.
+/// The wires by direction, the one from A first, and the paths on which nothing arrives.
+#[derive(Default)]
+pub(crate) struct Wires {
+    by_sender: [Wire; 2],
+    pub(super) dead: Vec<PathId>,
+}
+
+impl Deref for Wires {
+    type Target = [Wire; 2];
+
+    fn deref(&self) -> &[Wire; 2] {
+        &self.by_sender
+    }
+}
+
+impl DerefMut for Wires {
+    fn deref_mut(&mut self) -> &mut [Wire; 2] {
+        &mut self.by_sender
+    }
+}
+
+/// Two endpoints and the wires between them.
 pub(super) type Pair = crate::testing::Pair<Connection>;
 
 fn resolved(config: &Config) -> Parameters {
@@ -63,7 +87,8 @@ fn resolved(config: &Config) -> Parameters {
 
 fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
     let name = format!("flow/test/quic/{}", side.name());
-    Connection::new(&resolved(config), side, &[1_500], IpVersion::Ipv4, streams, &name)
+    let mtus: &[u32] = if config.migration.is_some() { &[1_500; 2] } else { &[1_500] };
+    Connection::new(&resolved(config), side, mtus, IpVersion::Ipv4, streams, &name)
 }
 
 fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
@@ -85,7 +110,7 @@ fn logged(at: Time, from: Side, packet: &Packet) -> Logged {
             "only the last frame goes to the end"
         );
     }
-    Logged { at, from, datagram: (**datagram).clone(), ecn: packet.ecn, bytes }
+    Logged { at, from, datagram: (**datagram).clone(), ecn: packet.ecn, path: packet.path, bytes }
 }
 
 impl Pair {
@@ -96,7 +121,7 @@ impl Pair {
     pub(super) fn seeded(configs: [&Config; 2], seed: u64) -> Self {
         let streams = Streams { seed, replication: 0 };
         let ends = [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)];
-        Self::between(ends, [Wire::default(); 2], streams)
+        Self::between(ends, Wires::default(), streams)
     }
 
     /// A pair with an open connection, whose handshake is confirmed, at 200 ms; the log begins after that.
@@ -117,12 +142,12 @@ impl Pair {
 }
 
 impl Tested for Connection {
-    type Wires = [Wire; 2];
+    type Wires = Wires;
     type Logged = Logged;
     type Filter = Filter;
 
-    fn wire(wires: &[Wire; 2], _path: PathId, from: Side) -> Wire {
-        wires[from.index()]
+    fn wire(wires: &Wires, path: PathId, from: Side) -> Wire {
+        Wire { is_dead: wires.dead.contains(&path), ..wires[from.index()] }
     }
 
     fn keep_all() -> Filter {
@@ -144,6 +169,15 @@ impl Tested for Connection {
 
 pub(super) fn send(payload: Payload) -> Command {
     Command::Send(Message::new(payload))
+}
+
+pub(super) fn send_unordered(payload: Payload) -> Command {
+    Command::Send(Message { unordered: true, ..Message::new(payload) })
+}
+
+/// Appends to a stream.
+pub(super) fn send_on(stream: u64, payload: Payload, ends_stream: bool, more: bool) -> Command {
+    Command::Send(Message { stream: StreamId(stream), ends_stream, more, ..Message::new(payload) })
 }
 
 /// One endpoint, the side A, against a script that plays its peer.

@@ -11,7 +11,7 @@ use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{Endpoint, Input, Keeper, Multipath, Output, Response, Service, Site, Transport};
 use crate::flow::{PathId, Payload};
-use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Transmission};
+use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Transmission};
 use crate::path::Selector;
 use crate::report::Report;
 use crate::rng::Draw as _;
@@ -164,8 +164,8 @@ impl Observed for Association {
         self.state.receiver()?.head_of_line()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
-        self.sent(missing)
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
+        self.sent(missing.number)
     }
 
     fn report(&self, report: &mut Report<'_>) {

@@ -158,6 +158,6 @@ impl Receiver {
     pub(super) fn head_of_line(&self) -> Option<HeadOfLine> {
         let waiting = self.reassembly.bytes;
         let missing = u64::from((self.received.cumulative + 1) as u32);
-        (waiting > 0 && self.received.has_gaps()).then_some(HeadOfLine { waiting, missing })
+        (waiting > 0 && self.received.has_gaps()).then_some(HeadOfLine { waiting, missing: missing.into() })
     }
 }

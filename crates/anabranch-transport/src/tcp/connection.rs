@@ -26,7 +26,7 @@ use crate::endpoint::{
     Site, Transport,
 };
 use crate::flow::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
-use crate::observed::{HeadOfLine, Observed, PathLimit, PathSample, Repairs, Transmission};
+use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::recovery::pacing::Pacing;
@@ -560,8 +560,8 @@ impl Observed for Connection {
         self.gap()
     }
 
-    fn transmission(&self, missing: u64) -> Option<Transmission> {
-        self.sent(missing)
+    fn transmission(&self, missing: Missing) -> Option<Transmission> {
+        self.sent(missing.number)
     }
 
     fn report(&self, report: &mut Report<'_>) {

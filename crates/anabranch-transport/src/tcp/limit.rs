@@ -64,7 +64,8 @@ impl Connection {
     /// The data that waits above a gap.
     pub(crate) fn gap(&self) -> Option<HeadOfLine> {
         let Self { receiver, .. } = self;
-        (receiver.waiting > 0).then_some(HeadOfLine { waiting: receiver.waiting, missing: receiver.next })
+        (receiver.waiting > 0)
+            .then_some(HeadOfLine { waiting: receiver.waiting, missing: receiver.next.into() })
     }
 
     /// The last transmission of the segment with this number.

@@ -192,7 +192,7 @@ impl<E: Tested> Pair<E> {
                             left.offset = rest.offset;
                             left.length += rest.length;
                         }
-                        Event::Writable => is_writable = E::WRITES_AGAIN,
+                        Event::Writable | Event::StreamWritable(StreamId(0)) => is_writable = E::WRITES_AGAIN,
                         _ => {}
                     }
                     self.events[side.index()].push((now, event));

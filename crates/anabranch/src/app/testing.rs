@@ -1,7 +1,7 @@
 //! A connection to test applications with: it takes what fits into its send buffers, as whole messages or as
 //! pieces of a stream, delivers in pieces of any size, and answers as the contract of [`Event`] says.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Service, StreamId};
 use anabranch_transport::flow::{Payload, Side};
@@ -12,11 +12,13 @@ use super::{App, Commands};
 /// The sending half of one end.
 #[derive(Debug, Default)]
 struct Half {
-    /// Bytes in the send buffer, as messages or pieces.
-    queue: VecDeque<Payload>,
+    /// What is in the send buffer, as messages or pieces, with its stream and whether that ends with it.
+    queue: VecDeque<(Payload, StreamId, bool)>,
     taken: u64,
     delivered: u64,
-    has_refused: bool,
+    /// Bytes of each stream that were taken and delivered.
+    streams: BTreeMap<StreamId, [u64; 2]>,
+    has_refused: Option<StreamId>,
     /// Whether writing has ended.
     is_shut: bool,
 }
@@ -78,31 +80,34 @@ impl<A: App> Loopback<A> {
         let mut left = bytes;
         let mut arrived = Vec::new();
         while left > 0
-            && let Some(front) = half.queue.front_mut()
+            && let Some((front, stream, ends)) = half.queue.front_mut()
         {
             let length = match self.service {
                 Service::Stream | Service::Streams { .. } => u64::from(front.length).min(left),
                 _ => u64::from(front.length),
             };
-            arrived.push(Payload { offset: half.delivered, length: length as u32 });
+            let [_, delivered] = half.streams.entry(*stream).or_default();
+            let payload = Payload { offset: *delivered, length: length as u32 };
+            *delivered += length;
             half.delivered += length;
             left = left.saturating_sub(length);
             front.length -= length as u32;
+            let ends_stream = *ends && front.length == 0;
+            arrived.push(Received { stream: *stream, ends_stream, ..Received::new(payload) });
             if front.length == 0 {
                 half.queue.pop_front();
             }
         }
         // As in Linux, a third of the buffer makes it writable.
-        let is_writable = half.has_refused && self.buffer - half.buffered() >= self.buffer.div_ceil(3);
-        half.has_refused &= !is_writable;
-        for payload in arrived {
-            self.received[from.peer().index()] += u64::from(payload.length);
-            let received = Received::new(payload);
+        let has_room = self.buffer - half.buffered() >= self.buffer.div_ceil(3);
+        let writable = if has_room { half.has_refused.take() } else { None };
+        for received in arrived {
+            self.received[from.peer().index()] += u64::from(received.payload.length);
             self.tell(from.peer(), Event::Received(received));
         }
-        if is_writable {
+        if let Some(stream) = writable {
             let event = match self.service {
-                Service::Streams { .. } => Event::StreamWritable(StreamId(0)),
+                Service::Streams { .. } => Event::StreamWritable(stream),
                 _ => Event::Writable,
             };
             self.tell(from, event);
@@ -164,9 +169,10 @@ impl<A: App> Loopback<A> {
         assert!(self.is_open && length > 0, "{message:?}");
         self.sends.push((self.now, side, message.payload));
         let half = &mut self.halves[side.index()];
-        assert_eq!(offset, half.taken, "the stream has no gap");
-        assert!(!half.is_shut, "nothing comes after the end");
         let room = self.buffer - half.buffered();
+        let [written, _] = half.streams.entry(message.stream).or_default();
+        assert_eq!(offset, *written, "the stream has no gap");
+        assert!(!half.is_shut, "nothing comes after the end");
         let taken = match self.service {
             Service::Stream | Service::Streams { .. } => u64::from(length).min(room),
             _ if u64::from(length) <= room => u64::from(length),
@@ -174,10 +180,12 @@ impl<A: App> Loopback<A> {
         };
         if taken > 0 {
             half.taken += taken;
-            half.queue.push_back(Payload { offset, length: taken as u32 });
+            *written += taken;
+            let ends = message.ends_stream && taken == u64::from(length);
+            half.queue.push_back((Payload { offset, length: taken as u32 }, message.stream, ends));
         }
         if taken < u64::from(length) {
-            half.has_refused = true;
+            half.has_refused = Some(message.stream);
             let rest = Payload { offset: offset + taken, length: length - taken as u32 };
             self.tell(side, Event::Refused(rest));
         }

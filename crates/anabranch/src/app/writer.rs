@@ -1,12 +1,15 @@
 //! Writing bytes to a transport with flow control, as a program does that blocks when the send buffer
 //! is full.
 //!
-//! Over a stream of bytes (TCP; QUIC, of whose streams it uses the first), writes that take no time go to the
+//! Over a stream of bytes (TCP; QUIC), writes that take no time go to the
 //! transport in pieces as large as it takes: it answers each with what did not fit, and writing goes on when
 //! it says that there is room. So there is one command per time that room is made, not one per write. Over
-//! messages (SCTP), and where a write takes time, each write is a command of its own.
+//! messages (SCTP), and where a write takes time, each write is a command of its own. Over several streams
+//! (QUIC) they are written one after the other, each to its end.
 
-use anabranch_transport::endpoint::{Command, Message, Service};
+use std::collections::VecDeque;
+
+use anabranch_transport::endpoint::{Command, Message, Service, StreamId};
 use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 
@@ -30,6 +33,11 @@ pub(super) struct Writer {
     cost: Duration,
     /// The bytes that have been handed over and were not returned, which is the position in the stream.
     offset: u64,
+    /// The streams that are written to their ends, and how many bytes have been written by then; empty where
+    /// there is one without end.
+    streams: VecDeque<(StreamId, u64)>,
+    /// How many bytes had been written before the first of them.
+    before: u64,
     /// The end of the write in progress.
     write_end: u64,
     /// The end of everything to write.
@@ -51,6 +59,8 @@ impl Writer {
             write_size: if is_free { PIECE } else { write_size },
             cost: cost.unwrap_or_default().max(Duration::from_nanos(1)),
             offset: 0,
+            streams: VecDeque::new(),
+            before: 0,
             write_end: 0,
             end: 0,
             next_write: Time::NEVER,
@@ -71,6 +81,21 @@ impl Writer {
         }
     }
 
+    /// Writes streams of these lengths at once, and their ends.
+    pub(super) fn write_streams(
+        &mut self,
+        now: Time,
+        streams: impl IntoIterator<Item = (StreamId, u64)>,
+        commands: &mut Commands,
+    ) {
+        let mut bytes = 0;
+        for (stream, length) in streams {
+            bytes += length;
+            self.streams.push_back((stream, self.end + bytes));
+        }
+        self.write(now, bytes, commands);
+    }
+
     /// When the writer next wants [`Writer::handle_wakeup`].
     pub(super) const fn next_wakeup(&self) -> Time {
         self.next_write
@@ -86,8 +111,9 @@ impl Writer {
 
     /// Keeps what the transport has not taken.
     pub(super) fn on_refused(&mut self, rest: Payload) {
-        debug_assert!(rest.offset + u64::from(rest.length) == self.offset, "{rest:?} was just written");
-        self.offset = rest.offset;
+        let offset = self.before + rest.offset;
+        debug_assert!(offset + u64::from(rest.length) == self.offset, "{rest:?} was just written");
+        self.offset = offset;
         self.next_write = Time::NEVER;
         self.is_blocked = true;
     }
@@ -109,6 +135,8 @@ impl Writer {
     /// Forgets what the connection had, which is gone: the next one starts from nothing.
     pub(super) fn reset(&mut self) {
         self.offset = 0;
+        self.streams.clear();
+        self.before = 0;
         self.next_write = Time::NEVER;
         self.stop();
     }
@@ -124,15 +152,23 @@ impl Writer {
     }
 
     fn hand_over(&mut self, now: Time, commands: &mut Commands) {
+        if self.streams.front().is_some_and(|(_, end)| *end <= self.offset) {
+            self.streams.pop_front();
+            self.before = self.offset;
+        }
+        let (stream, last) = self.streams.front().copied().unwrap_or((StreamId(0), self.end));
         if self.offset == self.write_end {
-            self.write_end = self.offset.saturating_add(self.write_size).min(self.end);
+            self.write_end = self.offset.saturating_add(self.write_size).min(last);
         }
         let length = (self.write_end - self.offset) as u32;
         if length == 0 {
             return;
         }
-        let payload = Payload { offset: self.offset, length };
-        let message = Message { unordered: self.unordered, ..Message::new(payload) };
+        let payload = Payload { offset: self.offset - self.before, length };
+        let ends_stream = !self.streams.is_empty() && self.write_end == last;
+        let more = ends_stream && self.streams.len() > 1;
+        let message =
+            Message { stream, unordered: self.unordered, ends_stream, more, ..Message::new(payload) };
         commands.push(self.side, Command::Send(message));
         self.offset = self.write_end;
         // The transport's refusal is known before that.

@@ -12,7 +12,6 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, Ipv6Record, NameResolutionBlock, Record};
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-#[cfg(feature = "quic")]
 use pcap_file::pcapng::blocks::unknown::UnknownBlock;
 use pcap_file::{DataLink, Endianness, PcapError};
 
@@ -42,7 +41,13 @@ pub(super) struct File {
 impl File {
     /// Begins a file. An error is handed back beside it: [`Capture::problem`](super::Capture::problem) tells
     /// it once the run is under way. With `at` only what is seen at that node is written.
-    pub(super) fn new(scenario: &Scenario, sink: Sink, at: Option<&str>) -> (Self, Option<io::Error>) {
+    /// Whoever has these lines of an SSLKEYLOGFILE decrypts what is protected.
+    pub(super) fn new(
+        scenario: &Scenario,
+        sink: Sink,
+        at: Option<&str>,
+        key_log: &str,
+    ) -> (Self, Option<io::Error>) {
         let mut count = 0;
         let number = |end: &String| {
             let is_wanted = at.is_none_or(|node| node == end);
@@ -50,7 +55,7 @@ impl File {
             is_wanted.then(|| count - 1)
         };
         let interfaces = scenario.links.values().flat_map(|link| &link.ends).map(number).collect();
-        match begin(scenario, sink, at) {
+        match begin(scenario, sink, at, key_log) {
             Ok(writer) => (Self { writer: Some(writer), interfaces }, None),
             Err(error) => (Self { writer: None, interfaces }, Some(error)),
         }
@@ -79,7 +84,12 @@ impl File {
     }
 }
 
-fn begin(scenario: &Scenario, sink: Sink, at: Option<&str>) -> io::Result<PcapNgWriter<io::BufWriter<Sink>>> {
+fn begin(
+    scenario: &Scenario,
+    sink: Sink,
+    at: Option<&str>,
+    key_log: &str,
+) -> io::Result<PcapNgWriter<io::BufWriter<Sink>>> {
     let mut options = vec![SectionHeaderOption::UserApplication(format!("anabranch {VERSION}").into())];
     if !scenario.name.is_empty() {
         options.push(SectionHeaderOption::Comment(scenario.name.clone().into()));
@@ -115,12 +125,13 @@ fn begin(scenario: &Scenario, sink: Sink, at: Option<&str>) -> io::Result<PcapNg
     });
     let names = NameResolutionBlock { records: records.collect(), options: Vec::new() };
     writer.write_pcapng_block(names).map_err(io_error)?;
+    if !key_log.is_empty() {
+        writer.write_pcapng_block(secrets(key_log)).map_err(io_error)?;
+    }
     Ok(writer)
 }
 
 /// A Decryption Secrets Block with lines of an SSLKEYLOGFILE (section 4.7).
-#[cfg(feature = "quic")]
-#[cfg_attr(not(test), expect(dead_code, reason = "no endpoint of the engine sends QUIC yet"))]
 pub(super) fn secrets(lines: &str) -> UnknownBlock<'static> {
     const DECRYPTION_SECRETS: u32 = 10;
     const TLS_KEY_LOG: u32 = 0x544c_534b;

@@ -15,10 +15,16 @@ use anabranch_transport::wire::sctp::authentication::{association_key, key_vecto
 use anabranch_transport::wire::sctp::context::SctpSending;
 use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
+#[cfg(feature = "quic")]
+use anabranch_transport::wire::{ip, udp};
 
 use super::addresses::OfFlow;
+#[cfg(feature = "quic")]
+use super::quic::{Connections, sizes};
 use crate::app::RtpPayload;
 use crate::scenario::FlowConfig;
+#[cfg(feature = "quic")]
+use crate::transports::TransportConfig;
 
 /// A flow of the capture.
 #[derive(Debug)]
@@ -36,6 +42,9 @@ pub(super) struct Flow {
     /// Counts the packets that may be fragmented.
     identification: u16,
     dscp: Dscp,
+    /// The secrets of QUIC, and what has been said with them.
+    #[cfg(feature = "quic")]
+    quic: Option<Connections>,
 }
 
 #[derive(Debug)]
@@ -64,8 +73,33 @@ impl Flow {
             End { secret: Secret(secret), key_vector: None, connection_key: 0 }
         };
         let ends = [end(Side::A), end(Side::B)];
-        let (media, dscp) = (RtpPayload::of(&config.app), config.dscp);
-        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, media, identification: 0, dscp }
+        Self {
+            addresses,
+            ip,
+            ends,
+            association_key: Vec::new(),
+            is_cut,
+            media: RtpPayload::of(&config.app),
+            identification: 0,
+            dscp: config.dscp,
+            #[cfg(feature = "quic")]
+            quic: match &config.transport {
+                TransportConfig::Quic(settings) => {
+                    let stream = Streams { seed, replication: 0 }.stream(&format!("capture/{name}/quic"));
+                    Some(Connections::new(&mut { stream }, sizes(settings)))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Lines of an SSLKEYLOGFILE, if there are any.
+    pub(super) fn key_log(&self) -> String {
+        #[cfg(feature = "quic")]
+        if let Some(connections) = &self.quic {
+            return connections.key_log();
+        }
+        String::new()
     }
 
     /// The bytes of a packet that one side sends now.
@@ -79,6 +113,18 @@ impl Flow {
             self.identification = self.identification.wrapping_add(1);
             self.identification
         });
+        #[cfg(feature = "quic")]
+        if let Body::Quic(datagram) = &packet.body
+            && let Some(connections) = &mut self.quic
+        {
+            let addresses = self.addresses[packet.path.index()];
+            let addresses = if side == Side::A { addresses } else { [addresses[1], addresses[0]] };
+            let (ports, mut body) = ([datagram.source_port, datagram.destination_port], Vec::new());
+            udp::wrap(ports, addresses, &mut body, |out| {
+                connections.emit(side, &datagram.content, places, out);
+            });
+            return ip::wrap(ip::UDP, addresses, packet.ecn, identification, &body);
+        }
         let of_side = OfSide { flow: self, side };
         let mut bytes = match packet.body {
             Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }) => {
@@ -102,6 +148,11 @@ impl Flow {
     }
 }
 
+/// Simulated applications have no bytes, so each byte is its place in the stream, modulo a prime number.
+fn places(payload: Payload, out: &mut Vec<u8>) {
+    out.extend((payload.offset..payload.offset + u64::from(payload.length)).map(|place| (place % 251) as u8));
+}
+
 /// A flow as one of its sides sees it.
 struct OfSide<'a> {
     flow: &'a Flow,
@@ -118,11 +169,8 @@ impl Sending for OfSide<'_> {
         self.flow.ip
     }
 
-    /// Simulated applications have no bytes, so each byte is its place in the stream, modulo a prime number.
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
-        out.extend(
-            (payload.offset..payload.offset + u64::from(payload.length)).map(|place| (place % 251) as u8),
-        );
+        places(payload, out);
     }
 }
 

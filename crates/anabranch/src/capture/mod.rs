@@ -1,5 +1,8 @@
 //! Captures: the packets of a run as bytes, in a file of pcapng that Wireshark reads.
 //!
+//! QUIC is protected with secrets that are made up and stand in the file, if the feature `quic` is on.
+//! Otherwise its packets are as they would be without protection.
+//!
 //! Each end of each link is an interface, on which a packet is seen when it enters the link and when it has
 //! crossed it. One that the link drops has a comment that says why; where a link cuts a packet, its fragments
 //! are seen. Cross traffic that only loads a queue consists of no packets and is not seen.
@@ -11,7 +14,6 @@ mod addresses;
 mod file;
 mod flow;
 #[cfg(feature = "quic")]
-#[cfg_attr(not(test), expect(dead_code, reason = "no endpoint of the engine sends QUIC yet"))]
 mod quic;
 
 use std::collections::VecDeque;
@@ -97,8 +99,9 @@ impl Capture {
                 let is_cut = flow.paths.iter().map(is_cut).collect();
                 Flow::new(name, scenario.seed, addresses, is_cut, flow)
             })
-            .collect();
-        let (file, error) = File::new(scenario, sink, at);
+            .collect::<Vec<_>>();
+        let key_log: String = flows.iter().map(Flow::key_log).collect();
+        let (file, error) = File::new(scenario, sink, at, &key_log);
         Self { file, flows, followed: Vec::new(), seen: VecDeque::new(), written: 0, bytes: 0, error }
     }
 

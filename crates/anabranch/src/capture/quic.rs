@@ -1,11 +1,15 @@
 //! QUIC under real protection, with secrets and messages of TLS that are made up (RFC 9001): whoever is told
 //! the secrets decrypts it.
 
-use std::fmt::Write as _;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug, Formatter, Write as _};
 
 use anabranch_transport::flow::{Payload, Side};
+use anabranch_transport::quic::Config;
 use anabranch_transport::rng::Draw;
-use anabranch_transport::wire::quic::{Fields, Frame, Keys, Level, Packet, Parameters, Part, Real};
+use anabranch_transport::wire::quic::{
+    ConnectionId, Content, Fields, Frame, Keys, Level, Packet, Parameters, Part, Real,
+};
 
 /// Extensions of TLS.
 mod extension {
@@ -48,22 +52,50 @@ const LABELS: [&str; SECRETS] = [
     "SERVER_TRAFFIC_SECRET_0",
 ];
 
+/// Connections that may still send, besides the last one: each is over before the next begins.
+const MOST_OPENED: usize = 4;
+
 /// How many bytes of TLS each side, A being the client, sends at the levels Initial and Handshake.
 pub(super) type Sizes = [[usize; 2]; 2];
 
-/// A connection of the capture.
-pub(super) struct Connection {
+/// Those of an endpoint with these settings.
+pub(super) fn sizes(config: &Config) -> Sizes {
+    let messages = config.handshake.unwrap_or_default();
+    let flight = messages.certificate.0 + messages.server_rest.0;
+    [[messages.client_hello.0, messages.client_finished.0], [messages.server_hello.0, flight]]
+        .map(|sizes| sizes.map(|size| size as usize))
+}
+
+/// The connections of a flow, one after the other, with secrets in common.
+pub(super) struct Connections {
     sizes: Sizes,
     /// The random numbers of `ClientHello` and `ServerHello`.
     randoms: [[u8; 32]; 2],
     secrets: [[u8; 32]; SECRETS],
+    /// The last one is the last here.
+    opened: VecDeque<Connection>,
+}
+
+/// A connection of the capture.
+struct Connection {
+    /// What the client calls itself until the handshake is over.
+    client: ConnectionId,
+    /// Whether it has answered a Retry packet.
+    has_retried: bool,
     /// By side.
     keys: [Keys<Real>; 2],
     /// The bytes of TLS by side and level, once something of them has been sent.
     handshake: [[Option<Vec<u8>>; 2]; 2],
 }
 
-impl Connection {
+impl Debug for Connections {
+    /// Without keys.
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Connections").field("sizes", &self.sizes).finish_non_exhaustive()
+    }
+}
+
+impl Connections {
     pub(super) fn new(rng: &mut impl Draw, sizes: Sizes) -> Self {
         let mut bytes = || {
             let mut bytes = [0; 32];
@@ -71,16 +103,7 @@ impl Connection {
             bytes
         };
         let (randoms, secrets) = ([bytes(), bytes()], [(); SECRETS].map(|()| bytes()));
-        let keys = [[0, 1, 3], [0, 2, 4]].map(|[early, handshake, data]: [usize; 3]| {
-            let mut keys = Keys::default();
-            for (level, which) in
-                [(Level::ZeroRtt, early), (Level::Handshake, handshake), (Level::OneRtt, data)]
-            {
-                keys.sealing[level as usize] = Some(Real::of_secret(secrets[which]));
-            }
-            keys
-        });
-        Self { sizes, randoms, secrets, keys, handshake: Default::default() }
+        Self { sizes, randoms, secrets, opened: VecDeque::new() }
     }
 
     /// The secrets, as lines of an SSLKEYLOGFILE (draft-ietf-tls-keylogfile).
@@ -92,42 +115,100 @@ impl Connection {
         lines
     }
 
-    /// Appends the packets of a datagram that one side sends; `data` appends what the application has sent.
+    /// Appends what a datagram carries that one side sends; `data` appends what the application has sent.
     pub(super) fn emit(
         &mut self,
         side: Side,
-        packets: &[Packet],
+        content: &Content,
         data: impl Fn(Payload, &mut Vec<u8>),
         out: &mut Vec<u8>,
     ) {
+        let Content::Packets(packets) = content else {
+            content.emit(&mut Keys::<Real>::default(), &mut OfPacket { messages: &[], data: &data }, out);
+            return;
+        };
         for packet in packets {
-            if self.keys[0].sealing[Level::Initial as usize].is_none() {
-                // The client begins, and its first destination makes the keys of both.
-                for (keys, is_client) in self.keys.iter_mut().zip([true, false]) {
-                    keys.set(Level::Initial, Real::initial(packet.destination, is_client));
-                }
-            }
+            let (sizes, randoms) = (self.sizes, self.randoms);
+            let connection = self.connection_of(side, packet);
             let has_crypto = packet.frames.iter().any(|frame| matches!(frame, Frame::Crypto { .. }));
             let place = match packet.level {
                 Level::Initial if has_crypto => Some(0),
                 Level::Handshake if has_crypto => Some(1),
                 _ => None,
             };
-            let mut messages = &[][..];
             if let Some(place) = place {
-                self.say(side, place, packet.parameters.as_deref());
-                messages = self.handshake[side.index()][place].as_deref().unwrap_or_default();
+                let (size, random) = (sizes[side.index()][place], &randoms[side.index()]);
+                connection.say(side, place, size, random, packet.parameters.as_deref());
             }
-            let mut fields = OfPacket { messages, data: &data };
-            self.keys[side.index()].seal(std::slice::from_ref(packet), &mut fields, out);
+            let said = place.and_then(|place| connection.handshake[side.index()][place].as_deref());
+            let mut fields = OfPacket { messages: said.unwrap_or_default(), data: &data };
+            connection.keys[side.index()].seal(std::slice::from_ref(packet), &mut fields, out);
         }
     }
 
-    /// Makes what a side says at the level Initial, 0, or Handshake, 1.
-    fn say(&mut self, side: Side, level: usize, parameters: Option<&Parameters>) {
-        let (size, random) = (self.sizes[side.index()][level], &self.randoms[side.index()]);
-        let own = &mut self.handshake[side.index()][level];
-        own.get_or_insert_with(|| {
+    /// The connection to which a packet belongs. A client's Initial packet begins one if nothing is known of
+    /// the client, and changes the keys of Initial packets if it answers a Retry packet (RFC 9001 section
+    /// 5.2).
+    fn connection_of(&mut self, side: Side, packet: &Packet) -> &mut Connection {
+        let client = if side == Side::A { packet.source } else { packet.destination };
+        let is_named = packet.level != Level::OneRtt;
+        let known = self.opened.iter().rposition(|connection| is_named && connection.client == client);
+        let is_first = side == Side::A && packet.level == Level::Initial;
+        let place = match known {
+            Some(place) => place,
+            None if self.opened.is_empty() || is_first => {
+                if self.opened.len() == MOST_OPENED {
+                    self.opened.pop_front();
+                }
+                self.opened.push_back(Connection::new(&self.secrets, client, packet.destination));
+                self.opened.len() - 1
+            }
+            // The secrets of packets with short headers are the same for all.
+            None => self.opened.len() - 1,
+        };
+        let connection = &mut self.opened[place];
+        let answers_retry = is_first && !packet.token.is_empty() && !connection.has_retried;
+        if answers_retry {
+            connection.has_retried = true;
+            connection.set_initial(packet.destination);
+        }
+        connection
+    }
+}
+
+impl Connection {
+    fn new(secrets: &[[u8; 32]; SECRETS], client: ConnectionId, first: ConnectionId) -> Self {
+        let keys = [[0, 1, 3], [0, 2, 4]].map(|[early, handshake, data]: [usize; 3]| {
+            let mut keys = Keys::default();
+            for (level, which) in
+                [(Level::ZeroRtt, early), (Level::Handshake, handshake), (Level::OneRtt, data)]
+            {
+                keys.sealing[level as usize] = Some(Real::of_secret(secrets[which]));
+            }
+            keys
+        });
+        let mut connection = Self { client, keys, has_retried: false, handshake: Default::default() };
+        connection.set_initial(first);
+        connection
+    }
+
+    /// Makes the keys of Initial packets from where the client sends them.
+    fn set_initial(&mut self, destination: ConnectionId) {
+        for (keys, is_client) in self.keys.iter_mut().zip([true, false]) {
+            keys.set(Level::Initial, Real::initial(destination, is_client));
+        }
+    }
+
+    /// Makes what a side says at the level Initial, 0, or Handshake, 1: so many bytes.
+    fn say(
+        &mut self,
+        side: Side,
+        level: usize,
+        size: usize,
+        random: &[u8; 32],
+        parameters: Option<&Parameters>,
+    ) {
+        self.handshake[side.index()][level].get_or_insert_with(|| {
             let mut extension = Vec::new();
             if let Some(parameters) = parameters {
                 parameters.emit(&mut extension);
@@ -267,7 +348,7 @@ mod tests {
 
     use anabranch_transport::flow::Ecn;
     use anabranch_transport::rng::Streams;
-    use anabranch_transport::wire::quic::{Ack, ConnectionId, Content, Stream};
+    use anabranch_transport::wire::quic::{Ack, Stream};
     use anabranch_transport::wire::{ip, udp};
     use pcap_file::pcapng::PcapNgWriter;
     use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -279,8 +360,8 @@ mod tests {
 
     const SIZES: Sizes = [[241, 36], [90, 2400]];
 
-    fn connection() -> Connection {
-        Connection::new(&mut Streams { seed: 7, replication: 0 }.stream("capture/quic"), SIZES)
+    fn connections() -> Connections {
+        Connections::new(&mut Streams { seed: 7, replication: 0 }.stream("capture/quic"), SIZES)
     }
 
     fn id(byte: u8) -> ConnectionId {
@@ -351,7 +432,7 @@ mod tests {
     }
 
     /// The capture of the connection.
-    fn capture(connection: &mut Connection) -> Vec<u8> {
+    fn capture(connection: &mut Connections) -> Vec<u8> {
         let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).unwrap();
         let interface =
             InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 65_535, options: Vec::new() };
@@ -365,9 +446,9 @@ mod tests {
             let addresses = addresses.map(|address| address.parse().unwrap());
             let mut body = Vec::new();
             let data = |data: Payload, out: &mut Vec<u8>| out.resize(out.len() + data.length as usize, b'x');
-            udp::wrap(ports, addresses, &mut body, |out| connection.emit(side, &packets, data, out));
-            let size: usize = packets.iter().map(Packet::wire_size).sum();
-            assert_eq!(body.len(), size + udp::HEADER_BYTES as usize);
+            let content = Content::Packets(packets.into());
+            udp::wrap(ports, addresses, &mut body, |out| connection.emit(side, &content, data, out));
+            assert_eq!(body.len(), content.size() + udp::HEADER_BYTES as usize);
             let bytes = ip::wrap(ip::UDP, addresses, Ecn::NotEct, None, &body);
             let block = EnhancedPacketBlock {
                 interface_id: 0,
@@ -398,7 +479,7 @@ mod tests {
             println!("left out: tshark is not installed");
             return;
         }
-        let file = capture(&mut connection());
+        let file = capture(&mut connections());
         let fields = ["-T", "fields", "-E", "separator=;", "-e", "quic.frame_type"];
         let messages = ["-e", "tls.handshake.type"];
         let said = tshark(&file, "quic", &[&fields[..], &messages[..]].concat());
@@ -419,8 +500,8 @@ mod tests {
         let check = ["-o", "udp.check_checksum:TRUE", "-Y", wrong, "-V"];
         assert_eq!(tshark(&file, "quic-wrong", &check), "");
         // Who is not told sees only the beginning.
-        let other = Connection { secrets: [[1; 32]; SECRETS], ..connection() };
-        let lines = connection().key_log();
+        let other = Connections { secrets: [[1; 32]; SECRETS], ..connections() };
+        let lines = connections().key_log();
         let place = file.windows(lines.len()).position(|part| part == lines.as_bytes()).unwrap();
         let mut untold = file.clone();
         untold[place..][..lines.len()].copy_from_slice(other.key_log().as_bytes());
@@ -458,14 +539,16 @@ mod tests {
     /// An end sends again what it has sent: other packets have the same bytes.
     #[test]
     fn what_is_sent_again_is_the_same() {
-        let mut connection = connection();
+        let mut connection = connections();
         let mut server = Keys::default();
         server.set(Level::Initial, Real::initial(id(3), false));
         let mut kept = [0, 1].map(|number| {
             let frames = vec![crypto(100 * number, 241), Frame::Padding { length: 900 }];
             let (mut bytes, mut kept) = (Vec::new(), Kept(Vec::new()));
-            let packets = [packet(Level::Initial, Side::A, number, frames)];
-            connection.emit(Side::A, &packets, |_, _| {}, &mut bytes);
+            // They go to the same ID, as long as the server has not named its own.
+            let packet = Packet { destination: id(3), ..packet(Level::Initial, Side::A, number, frames) };
+            let content = Content::Packets([packet].into_iter().collect());
+            connection.emit(Side::A, &content, |_, _| {}, &mut bytes);
             let parsed = Content::parse(&mut bytes, 8, &mut server, &mut kept).unwrap();
             assert_eq!((parsed.forged, parsed.violation), (0, None));
             kept.0

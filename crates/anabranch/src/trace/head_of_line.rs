@@ -2,7 +2,7 @@
 //! interval in which what was missing had been sent on the same path.
 
 use anabranch_transport::flow::{PathId, Side};
-use anabranch_transport::observed::{HeadOfLine, Transmission};
+use anabranch_transport::observed::{HeadOfLine, Missing, Transmission};
 use anabranch_transport::report::{Report, declare};
 use anabranch_transport::time::{Duration, Time};
 
@@ -20,6 +20,8 @@ declare! {
     START_S = "start_s": Seconds;
     /// When it ended.
     END_S = "end_s": Seconds;
+    /// The first stream that waits, where each waits by itself (QUIC); 0 elsewhere.
+    STREAM = "stream": One;
     /// Whether the missing data had to be retransmitted.
     SENT_AGAIN = "sent_again": Words;
     /// Bytes that waited, summed over the time.
@@ -51,6 +53,7 @@ struct Interval {
     end: Time,
     /// The path on which the missing data had been sent, and whether it had to be retransmitted.
     path: PathId,
+    stream: u64,
     is_again: bool,
     /// Bytes that waited times nanoseconds, summed up.
     byte_nanos: f64,
@@ -59,7 +62,7 @@ struct Interval {
 /// Data that is waiting now.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    missing: u64,
+    missing: Missing,
     waiting: u64,
     interval: Interval,
 }
@@ -87,7 +90,7 @@ impl Account {
     }
 
     /// Notes what waits from now on; `sent` tells how the sender has sent data.
-    fn note(&mut self, now: Time, gap: Option<HeadOfLine>, sent: impl Fn(u64) -> Option<Transmission>) {
+    fn note(&mut self, now: Time, gap: Option<HeadOfLine>, sent: impl Fn(Missing) -> Option<Transmission>) {
         self.advance(now);
         if let (Some(open), Some(gap)) = (&mut self.open, gap)
             && open.missing == gap.missing
@@ -101,7 +104,8 @@ impl Account {
         }
         self.open = gap.map(|HeadOfLine { missing, waiting }| {
             let path = sent(missing).map_or_else(PathId::default, |sent| sent.path);
-            let interval = Interval { start: now, end: now, path, is_again: false, byte_nanos: 0.0 };
+            let stream = missing.stream.0;
+            let interval = Interval { start: now, end: now, path, stream, is_again: false, byte_nanos: 0.0 };
             Open { missing, waiting, interval }
         });
     }
@@ -113,7 +117,8 @@ impl Account {
         match self.intervals.last_mut() {
             Some(last)
                 if last.end == interval.start
-                    && (last.path, last.is_again) == (interval.path, interval.is_again) =>
+                    && (last.path, last.stream, last.is_again)
+                        == (interval.path, interval.stream, interval.is_again) =>
             {
                 last.end = interval.end;
                 last.byte_nanos += interval.byte_nanos;
@@ -142,7 +147,7 @@ impl HeadOfLineTrace {
         flow: usize,
         side: Side,
         gap: Option<HeadOfLine>,
-        sent: impl Fn(u64) -> Option<Transmission>,
+        sent: impl Fn(Missing) -> Option<Transmission>,
     ) {
         self.flows[flow][side.index()].note(now, gap, sent);
     }
@@ -164,7 +169,8 @@ impl HeadOfLineTrace {
 
     /// The intervals up to the end of the run, by flow and receiving side.
     pub(crate) fn into_table(mut self, flows: &[String], end: Time) -> Table {
-        let (mut flow, mut side, mut path) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut flow, mut side) = (Vec::new(), Vec::new());
+        let (mut path, mut stream) = (Vec::new(), Vec::new());
         let (mut start, mut until) = (Vec::new(), Vec::new());
         let (mut again, mut byte_s) = (Vec::new(), Vec::new());
         for (name, sides) in flows.iter().zip(&mut self.flows) {
@@ -174,6 +180,7 @@ impl HeadOfLineTrace {
                     flow.push(name.clone().into());
                     side.push(receiver.name().into());
                     path.push(i64::from(interval.path.0));
+                    stream.push(i64::try_from(interval.stream).unwrap_or(i64::MAX));
                     start.push(interval.start.as_secs_f64());
                     until.push(interval.end.as_secs_f64());
                     again.push(interval.is_again);
@@ -187,6 +194,7 @@ impl HeadOfLineTrace {
             (MISSING_PATH, Column::Integers(path)),
             (START_S, Column::Numbers(start)),
             (END_S, Column::Numbers(until)),
+            (STREAM, Column::Integers(stream)),
             (SENT_AGAIN, Column::Flags(again)),
             (WAITING_BYTE_S, Column::Numbers(byte_s)),
         ];
@@ -201,9 +209,10 @@ mod tests {
     #[test]
     fn what_waits_is_charged_to_the_path_of_what_is_missing() {
         let at = Time::from_secs;
-        let gap = |missing, waiting| Some(HeadOfLine { waiting, missing });
-        let sent =
-            |number: u64| Some(Transmission { path: PathId(u8::from(number >= 20)), is_again: number == 30 });
+        let gap = |number: u64, waiting| Some(HeadOfLine { waiting, missing: number.into() });
+        let sent = |Missing { number, .. }: Missing| {
+            Some(Transmission { path: PathId(u8::from(number >= 20)), is_again: number == 30 })
+        };
         let mut account = Account::default();
         account.note(at(0), None, sent);
         account.note(at(1), gap(10, 100), sent);

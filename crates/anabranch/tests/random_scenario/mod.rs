@@ -193,8 +193,23 @@ fn transport() -> impl Strategy<Value = String> {
         "{ kind = 'sctp', profile = 'rfc4960', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s' }",
         "{ kind = 'sctp', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s', interleaving = true, \
          stream_scheduler = { kind = 'round_robin' } }",
-        "{ kind = 'quic', datagrams = true }",
     ])
+}
+
+/// Messages in DATAGRAM frames, which have no order, and streams where they are permitted.
+fn in_datagrams() -> impl Strategy<Value = (String, String)> {
+    let transport = one_of(&[
+        "{ kind = 'quic', datagrams = true }",
+        "{ kind = 'quic', datagrams = true, retry = true, max_ack_delay = '5 ms' }",
+    ]);
+    let app = one_of(&[
+        "{ kind = 'voip', start = '100 ms', duration = '1 s', grace = '300 ms' }",
+        "{ kind = 'voip', start = { from = '50 ms', to = '200 ms' }, duration = '800 ms', direction = 'both' }",
+        "{ kind = 'datagrams', size = '125 B', rate = '100 kbit/s', intervals = { kind = 'cbr' } }",
+        "{ kind = 'datagrams', size = '1000 B', rate = '500 kbit/s', duration = '1 s', measure = true }",
+        "{ kind = 'web', objects = 9, object_size = { kind = 'lognormal', mean = '2 kB' }, think_time = '30 ms' }",
+    ]);
+    (transport, app)
 }
 
 fn app() -> impl Strategy<Value = String> {
@@ -223,7 +238,7 @@ fn flow_controlled() -> impl Strategy<Value = (String, String)> {
         "{ kind = 'mptcp', profile = 'linux_6', scheduler = 'redundant', receive_buffer = '8 kB' }",
         "{ kind = 'mptcp', profile = 'kheirkhah_v1', coupling = { kind = 'lia' } }",
         "{ kind = 'mptcp', tcp = { rto_min = '50 ms', retries = 1 }, stale_after = 2, rejoin = { after = '50 ms' } }",
-        "{ kind = 'quic', cc = { kind = 'cubic' } }",
+        "{ kind = 'quic', cc = { kind = 'cubic' }, max_streams = 3 }",
         "{ kind = 'quic', initial_rtt = '100 ms', max_stream_data = '8 KiB', send_buffer = '20 kB', ack_every = 10, idle_timeout = '1 s' }",
         "{ kind = 'tcp', cc = { kind = 'cubic' } }",
         "{ kind = 'tcp', profile = 'rfc', cc = { kind = 'reno' }, rto_min = '50 ms', receive_buffer = '8 kB' }",
@@ -305,7 +320,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
         (route(), prop::option::weighted(0.3, route()), prop::bool::weighted(0.15)),
         1..4,
     );
-    let flow = prop_oneof![2 => (transport(), app()), 1 => flow_controlled()];
+    let flow = prop_oneof![6 => (transport(), app()), 3 => flow_controlled(), 1 => in_datagrams()];
     let flow =
         (flow, prop::bool::weighted(0.2)).prop_map(|((transport, app), is_short)| (transport, app, is_short));
     let flows = prop::collection::vec(flow, 1..4);

@@ -181,7 +181,7 @@ fn handshakes_survive_heavy_losses() {
     let config = Config { idle_timeout: Some(crate::time::Duration::from_secs(4_000)), ..Config::default() };
     for seed in 0..200 {
         let mut pair = Pair::seeded([&config, &config], seed);
-        pair.wires = [crate::quic::testing::Wire { loss: 0.3, ..Default::default() }; 2];
+        *pair.wires = [crate::quic::testing::Wire { loss: 0.3, ..Default::default() }; 2];
         pair.command(Side::A, Command::Connect);
         pair.run_for(crate::time::Duration::from_secs(2_000));
         assert!(pair.ends.iter().all(|end| end.handshake.is_confirmed), "seed {seed}");

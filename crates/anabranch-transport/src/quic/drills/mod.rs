@@ -3,6 +3,8 @@
 mod closing;
 mod handshake;
 mod loss;
+mod migration;
+mod service;
 mod strangers;
 mod streams;
 mod transfer;

@@ -130,7 +130,7 @@ fn parameters_prove_the_retry() {
 #[test]
 fn an_old_token_is_refused() {
     let mut pair = Pair::new(&Config { idle_timeout: Some(ms(100_000)), ..asking() });
-    for wire in &mut pair.wires {
+    for wire in pair.wires.iter_mut() {
         wire.delay = ms(7_600);
     }
     pair.command(Side::A, Command::Connect);

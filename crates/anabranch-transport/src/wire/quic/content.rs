@@ -5,10 +5,10 @@ use std::mem;
 use smallvec::SmallVec;
 
 use super::connection_id::ConnectionId;
-use super::datagram::{Packet, TAG_BYTES};
 use super::frame::Frame;
 use super::header::{FIXED, FORM, Header, Level, VERSION_1};
 use super::keys::Keys;
+use super::packet::{Packet, TAG_BYTES};
 use super::protection::Protection;
 use super::sealed::{self, Opened};
 use super::{Fields, malformed};

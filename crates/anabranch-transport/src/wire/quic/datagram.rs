@@ -1,15 +1,9 @@
-//! UDP datagrams of QUIC packets, as endpoints hand them over (RFC 9000 section 12).
+//! UDP datagrams of QUIC, as endpoints hand them over (RFC 9000 section 12).
 
-use smallvec::SmallVec;
-
-use super::{ConnectionId, Content, Frame, Level, Parameters, varint};
-use crate::wire::udp::HEADER_BYTES;
-
-/// What protection adds to a packet (RFC 9001 section 5.3): every cipher has a tag of 16 bytes.
-pub const TAG_BYTES: usize = 16;
-/// Packet number and content have this many bytes together at least, so that there is something to sample
-/// (RFC 9001 section 5.4.2).
-pub const LEAST_SAMPLED: usize = 4;
+use super::{Content, Fields, Frame, Keys, Packet, Part};
+use crate::flow::{PathId, Payload};
+use crate::wire::bytes::Sending;
+use crate::wire::udp::{self, HEADER_BYTES};
 
 /// A UDP datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,28 +14,6 @@ pub struct Datagram {
     pub destination_port: u16,
     /// What it carries.
     pub content: Content,
-}
-
-/// A packet that is not protected (section 17).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// The level of protection, which says what the header looks like.
-    pub level: Level,
-    /// Where it goes to.
-    pub destination: ConnectionId,
-    /// Where it comes from; only long headers have it.
-    pub source: ConnectionId,
-    /// The token of an Initial packet.
-    pub token: Box<[u8]>,
-    /// The packet number, all of it.
-    pub number: u64,
-    /// How many bytes of it are sent.
-    pub number_bytes: u8,
-    /// What it carries.
-    pub frames: SmallVec<[Frame; 2]>,
-    /// The transport parameters in the message of the handshake of which this packet has a part
-    /// (RFC 9001 section 8.2).
-    pub parameters: Option<Box<Parameters>>,
 }
 
 impl Datagram {
@@ -88,35 +60,28 @@ impl Datagram {
             })
             .sum()
     }
+
+    /// Appends the bytes of the UDP datagram, without protection: tags are zeros, and so is the handshake.
+    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        let ports = [self.source_port, self.destination_port];
+        udp::wrap(ports, sending.addresses(path), out, |out| {
+            self.content.emit(&mut Keys::plain(), &mut OfSender(sending), out);
+        });
+    }
 }
 
-impl Packet {
-    /// The length of header and tag, with the packet number and without frames, in bytes.
-    pub fn overhead(&self) -> usize {
-        let number = usize::from(self.number_bytes) + TAG_BYTES;
-        if self.level == Level::OneRtt {
-            return 1 + self.destination.len() + number;
+/// The data of an end's frames; that of the handshake is not kept.
+struct OfSender<'a, S>(&'a S);
+
+impl<S: Sending> Fields for OfSender<'_, S> {
+    fn append(&mut self, part: Part, data: Payload, out: &mut Vec<u8>) {
+        match part {
+            Part::Crypto => out.resize(out.len() + data.length as usize, 0),
+            Part::Datagram | Part::Stream(_) => self.0.payload(data, out),
         }
-        let token = match self.level {
-            Level::Initial => varint::size(self.token.len() as u64) + self.token.len(),
-            _ => 0,
-        };
-        // First byte, version, two IDs with their lengths, and a length of two bytes.
-        1 + 4 + 1 + self.destination.len() + 1 + self.source.len() + token + 2 + number
     }
 
-    /// The length of its frames in bytes.
-    pub fn content(&self) -> usize {
-        self.frames.iter().map(Frame::size).sum()
-    }
-
-    /// Its length on the wire in bytes.
-    pub fn wire_size(&self) -> usize {
-        self.overhead() + self.content()
-    }
-
-    /// Whether the peer has to acknowledge it.
-    pub fn elicits_ack(&self) -> bool {
-        self.frames.iter().any(Frame::elicits_ack)
+    fn keep(&mut self, _: Part, _: u64, _: &[u8]) -> u64 {
+        0
     }
 }

@@ -1,8 +1,8 @@
 //! The keys of an end, by level.
 
 use super::connection_id::ConnectionId;
-use super::datagram::Packet;
 use super::header::Level;
+use super::packet::Packet;
 use super::protection::{Plain, Protection};
 use super::{Fields, sealed};
 

@@ -11,6 +11,7 @@ mod datagram;
 mod frame;
 mod header;
 mod keys;
+mod packet;
 mod packet_number;
 mod parameters;
 mod protection;
@@ -24,10 +25,11 @@ use crate::wire::bytes::Malformed;
 
 pub use connection_id::{ConnectionId, MAX_BYTES as MAX_CONNECTION_ID_BYTES};
 pub use content::{Content, LEAST_RESET_BYTES, MOST_PACKETS, Parsed};
-pub use datagram::{Datagram, LEAST_SAMPLED, Packet, TAG_BYTES};
+pub use datagram::Datagram;
 pub use frame::{Ack, Frame, MAX_ACK_RANGES, Stream};
 pub use header::{Header, Level, LongHeader, ShortHeader, VERSION_1};
 pub use keys::Keys;
+pub use packet::{LEAST_SAMPLED, Packet, TAG_BYTES};
 pub use packet_number::{decode as decode_packet_number, length as packet_number_length};
 pub use parameters::{ParameterError, Parameters, PreferredAddress};
 #[cfg(feature = "quic")]

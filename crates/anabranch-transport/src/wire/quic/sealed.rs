@@ -1,13 +1,9 @@
 //! Packets under their protection (RFC 9001 section 5).
 
-use super::datagram::{Datagram, Packet, TAG_BYTES};
 use super::header::{Level, LongHeader, ShortHeader, VERSION_1};
-use super::keys::Keys;
+use super::packet::{Packet, TAG_BYTES};
 use super::protection::{Envelope, Protection, SAMPLE_BYTES};
-use super::{Fields, Part, decode_packet_number};
-use crate::flow::{PathId, Payload};
-use crate::wire::bytes::Sending;
-use crate::wire::udp;
+use super::{Fields, decode_packet_number};
 
 /// The bits of the first byte that are masked, in a long and in a short header (RFC 9001 section 5.4.1).
 const MASKED: [u8; 2] = [0x0f, 0x1f];
@@ -99,36 +95,11 @@ pub(super) fn open<'a, P: Protection>(
     Some(Opened { number, number_bytes: number_bytes as u8, key_phase, is_regular, content })
 }
 
-impl Datagram {
-    /// Appends the bytes of the UDP datagram, without protection: tags are zeros, and so is the handshake.
-    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
-        let ports = [self.source_port, self.destination_port];
-        udp::wrap(ports, sending.addresses(path), out, |out| {
-            self.content.emit(&mut Keys::plain(), &mut OfSender(sending), out);
-        });
-    }
-}
-
-/// The data of an end's frames; that of the handshake is not kept.
-struct OfSender<'a, S>(&'a S);
-
-impl<S: Sending> Fields for OfSender<'_, S> {
-    fn append(&mut self, part: Part, data: Payload, out: &mut Vec<u8>) {
-        match part {
-            Part::Crypto => out.resize(out.len() + data.length as usize, 0),
-            Part::Datagram | Part::Stream(_) => self.0.payload(data, out),
-        }
-    }
-
-    fn keep(&mut self, _: Part, _: u64, _: &[u8]) -> u64 {
-        0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::quic::{ConnectionId, Frame, Header, Plain};
+    use crate::flow::Payload;
+    use crate::wire::quic::{ConnectionId, Frame, Header, Part, Plain};
 
     struct Nothing;
 

@@ -67,8 +67,8 @@ pub struct BulkConfig {
     /// Length of the intervals of the trace `intervals` and of `cov`, the coefficient of variation of
     /// their goodput; default "1 s".
     pub interval: Duration,
-    /// Whether the receiving application reads (TCP): a timetable of true and false makes a slow reader,
-    /// whose receive buffer fills; default true.
+    /// Whether the receiving application reads (QUIC, TCP): a timetable of true and false makes a slow
+    /// reader, whose receive buffer fills; default true.
     pub reading: Schedule<bool>,
     /// Whether messages are delivered without regard to their order (SCTP); default false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -133,7 +133,7 @@ impl BulkConfig {
         }
         let reading = self.reading.timeline("reading")?;
         let always_reads = reading.is_constant() && reading.value();
-        if !always_reads && service != Service::Stream {
+        if !always_reads && !service.is_of_bytes() {
             let choice = transports::choice(|can| can.pauses_reading);
             return Err(format!(
                 "reading is not always true: only over {choice} can an application stop reading"

@@ -14,9 +14,9 @@ pub mod requests;
 pub mod responsiveness;
 pub mod web;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_transport::endpoint::{Command, Event, Service};
+use anabranch_transport::endpoint::{Command, Event, Service, StreamId};
 use anabranch_transport::flow::Side;
 use anabranch_transport::report::{Declared, Report, declare};
 use anabranch_transport::rng::{Rng, Streams};
@@ -164,6 +164,8 @@ impl Setup {
             next_step: start,
             is_open: false,
             dialogue: Dialogue {
+                streams: matches!(service, Service::Streams { .. }).then(BTreeMap::new),
+                next_stream: FIRST_STREAM,
                 client: Writer::new(Side::A, service, write_size, None),
                 server: Writer::new(Side::B, service, write_size, None),
                 asked: VecDeque::new(),
@@ -226,9 +228,17 @@ enum Phase {
     Done,
 }
 
+/// The stream of a connection's first request; the one before it lasts as long as the connection.
+const FIRST_STREAM: u64 = 4;
+/// From one of a client's streams to the next (RFC 9000 section 2.1).
+const NEXT_STREAM: u64 = 4;
+
 /// The exchange in progress on one connection.
 #[derive(Debug)]
 struct Dialogue {
+    /// Where each request has a stream: the size of the response of those that are unanswered.
+    streams: Option<BTreeMap<StreamId, u64>>,
+    next_stream: u64,
     client: Writer,
     server: Writer,
     /// The end of each unanswered request in the client's stream, and the size of its response.
@@ -245,6 +255,8 @@ impl Dialogue {
         self.client.reset();
         self.server.reset();
         self.asked.clear();
+        self.streams = self.streams.take().map(|_| BTreeMap::new());
+        self.next_stream = FIRST_STREAM;
         self.heard_by_client = 0;
         self.heard_by_server = 0;
         self.expected = 0;
@@ -256,6 +268,12 @@ impl Dialogue {
             Side::A => &mut self.client,
             Side::B => &mut self.server,
         }
+    }
+
+    /// Answers the request on a stream, which is complete.
+    fn answer_stream(&mut self, now: Time, stream: StreamId, commands: &mut Commands) {
+        let response = self.streams.as_mut().and_then(|streams| streams.remove(&stream));
+        self.server.write_streams(now, response.map(|response| (stream, response)), commands);
     }
 
     /// Takes bytes of requests that have arrived, and answers those that are complete.
@@ -298,6 +316,12 @@ impl App for Exchanges {
 
     fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands) {
         match *event {
+            Event::Received(received) if side == Side::B && self.dialogue.streams.is_some() => {
+                self.dialogue.heard_by_server += u64::from(received.payload.length);
+                if received.ends_stream {
+                    self.dialogue.answer_stream(now, received.stream, commands);
+                }
+            }
             Event::Received(received) if side == Side::B => {
                 self.dialogue.answer(now, received.payload.length, commands);
             }
@@ -372,18 +396,29 @@ impl Exchanges {
     fn ask(&mut self, now: Time, stage: usize, commands: &mut Commands) -> bool {
         let Self { plan, dialogue, log, .. } = self;
         let exchange = log.last_mut().expect("one is in progress");
-        let mut written = dialogue.client.taken();
+        let Dialogue { streams, next_stream, client, asked, expected, .. } = dialogue;
+        let mut written = client.taken();
         let before = written;
+        let mut requests = Vec::new();
         let has_stage = plan.stage(stage, |request, response| {
             written += request;
-            dialogue.asked.push_back((written, response));
-            dialogue.expected += response;
+            if let Some(streams) = streams {
+                let stream = StreamId(*next_stream);
+                *next_stream += NEXT_STREAM;
+                streams.insert(stream, response);
+                requests.push((stream, request));
+            } else {
+                asked.push_back((written, response));
+            }
+            *expected += response;
             exchange.bytes += response;
         });
         self.stage = stage;
         self.stage_start = now;
-        if has_stage {
-            self.dialogue.client.write(now, written - before, commands);
+        if requests.is_empty() {
+            client.write(now, written - before, commands);
+        } else {
+            client.write_streams(now, requests, commands);
         }
         has_stage
     }

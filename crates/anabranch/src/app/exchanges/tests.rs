@@ -6,14 +6,19 @@ use crate::app::testing::Loopback;
 use proptest::prelude::*;
 
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
+const STREAMS_OF_BYTES: Service = Service::Streams { longest_datagram: 0 };
 const MESSAGES: Service = Service::Messages { longest: 100_000, whole: 100_000, is_limited: true };
 
 fn requests(json: &str, service: Service) -> Result<Exchanges, String> {
     serde_json::from_str::<requests::RequestsConfig>(json).unwrap().build(STREAMS, "x", service)
 }
 
+fn pages(json: &str, service: Service) -> Exchanges {
+    serde_json::from_str::<web::WebConfig>(json).unwrap().build(STREAMS, "x", service).unwrap()
+}
+
 fn web(json: &str) -> Exchanges {
-    serde_json::from_str::<web::WebConfig>(json).unwrap().build(STREAMS, "x", Service::Stream).unwrap()
+    pages(json, Service::Stream)
 }
 
 fn probes(json: &str) -> Exchanges {
@@ -156,7 +161,7 @@ proptest! {
         request in 1..5_000_u64,
         response in 1..30_000_u64,
         think_time in prop_oneof![Just("0 s"), Just("700 us"), Just("5 ms")],
-        kind in 0..4,
+        kind in 0..6,
         buffer in 100..20_000_u64,
         pieces in proptest::collection::vec(1..20_000_u64, 1..5),
     ) {
@@ -175,6 +180,14 @@ proptest! {
             2 => {
                 let json = format!(r#"{{{sizes}, "pages": {count}, "object_size": {drawn}, "objects": 3}}"#);
                 (web(&json), Service::Stream, 1)
+            }
+            3 => {
+                let json = format!(r#"{{{sizes}, "count": {count}, "connection": "per_request", "response_size": {drawn}}}"#);
+                (requests(&json, STREAMS_OF_BYTES).unwrap(), STREAMS_OF_BYTES, count)
+            }
+            4 => {
+                let json = format!(r#"{{{sizes}, "pages": {count}, "object_size": {drawn}, "objects": 7}}"#);
+                (pages(&json, STREAMS_OF_BYTES), STREAMS_OF_BYTES, 1)
             }
             _ => {
                 let json = format!(r#"{{{sizes}, "pages": {count}, "object_size": {drawn}, "objects": 2, "connection": "per_request"}}"#);

@@ -4,7 +4,7 @@
 mod real;
 
 use super::connection_id::ConnectionId;
-use super::datagram::TAG_BYTES;
+use super::packet::TAG_BYTES;
 
 #[cfg(feature = "quic")]
 pub use real::Real;

@@ -1,0 +1,228 @@
+//! Migration to another address and the validation of addresses (RFC 9000 sections 8.2 and 9). The client
+//! moves; the server follows the packets that come with the highest number.
+
+use smallvec::SmallVec;
+
+use super::config::Migration;
+use super::connection::{Connection, State};
+use super::parameters::LEAST_DATAGRAM;
+use super::path::{AMPLIFICATION, Challenge, Route};
+use super::sent_packets::Content;
+use super::space::SpaceId;
+use crate::endpoint::CloseReason;
+use crate::flow::{Ecn, PathId, Side};
+use crate::rng::Draw as _;
+use crate::time::{Duration, Time};
+use crate::wire::quic::{self, Datagram, Frame, Packet};
+
+/// Probe timeouts in a row after which a client takes its path for dead.
+const FAILED_AFTER: u32 = 2;
+
+/// Whether a packet only probes a path (section 9.1).
+pub(super) fn is_probing(packet: &Packet) -> bool {
+    packet.frames.iter().all(|frame| {
+        matches!(
+            frame,
+            Frame::NewConnectionId { .. }
+                | Frame::Padding { .. }
+                | Frame::PathChallenge { .. }
+                | Frame::PathResponse { .. }
+        )
+    })
+}
+
+impl Connection {
+    /// Three of these, but at least as with the first round-trip time, are the time of a validation.
+    fn validation_step(&self) -> Duration {
+        let initial = self.parameters.rtt().base_rto();
+        self.probe_timeout(0).max(initial)
+    }
+
+    /// A challenge that no one can guess.
+    fn challenge(&mut self, now: Time) -> Challenge {
+        let data = self.numbers.bits().to_be_bytes();
+        Challenge { sent: [data].into_iter().collect(), next: now + self.validation_step(), due: Some(data) }
+    }
+
+    /// A packet of the peer's has come on another pair of addresses (section 9.3). Whether it may be read.
+    pub(super) fn may_come_on(&self, network: PathId) -> bool {
+        network == self.paths[0].route.network || self.handshake.is_confirmed
+    }
+
+    /// A server follows a client whose newest packet, which is not for probing, comes from elsewhere (section
+    /// 9.3).
+    pub(super) fn follow(&mut self, now: Time, network: PathId, bytes: u32) {
+        if self.side == Side::A || network == self.paths[0].route.network {
+            return;
+        }
+        let known = self.paths[0].previous.take_if(|route| route.network == network);
+        let is_known = known.is_some();
+        let mut route = known.unwrap_or_else(|| Route::new(network, false));
+        route.on_received(bytes);
+        self.move_to(route);
+        if !is_known {
+            let challenge = self.challenge(now);
+            self.paths[0].route.challenge = Some(challenge);
+        }
+        // Section 9.3.3: an attacker may have been faster than the client.
+        if self.paths[0].previous.is_some() {
+            let challenge = self.challenge(now);
+            if let Some(previous) = &mut self.paths[0].previous {
+                previous.challenge = Some(challenge);
+            }
+        }
+    }
+
+    /// A client whose packets get no answer goes on with its next address, if it may.
+    pub(super) fn migrate_on_failure(&mut self, now: Time) -> bool {
+        let count = self.mtus.len() as u8;
+        let may = self.side == Side::A
+            && self.parameters.migration == Migration::OnFailure
+            && self.paths[0].rtt.back_offs() >= FAILED_AFTER
+            && self.handshake.is_confirmed
+            && !self.peer.disable_active_migration
+            // Section 9.5: not with an ID that was used elsewhere.
+            && self.paths[0].peer_ids.has_spare()
+            && count > 1;
+        if may {
+            let network = PathId((self.paths[0].route.network.0 + 1) % count);
+            // The server's address is known to be its own.
+            self.move_to(Route::new(network, true));
+            let challenge = self.challenge(now);
+            self.paths[0].route.challenge = Some(challenge);
+            self.paths[0].previous = None;
+        }
+        may
+    }
+
+    /// Everything goes to these addresses from now on: with another connection ID (section 9.5), and with
+    /// congestion control and round trips from the beginning (section 9.4).
+    fn move_to(&mut self, route: Route) {
+        self.stats.migrations += 1;
+        let control = self.new_control();
+        let path = &mut self.paths[0];
+        let old = std::mem::replace(&mut path.route, route);
+        if old.is_validated {
+            path.previous = Some(old.at_rest());
+        }
+        path.peer_ids.advance();
+        path.rtt = self.parameters.rtt();
+        // What is on its way says nothing about the new path: it is sent again, and no loss.
+        let mut contents = Vec::new();
+        for packet in path.space.sent.take_all() {
+            path.congestion.on_forgotten(packet.size);
+            contents.push(packet.contents);
+        }
+        path.space.loss_time = None;
+        path.space.probes = 0;
+        if let Some(control) = control {
+            path.congestion.begin_anew(control);
+        }
+        for content in contents.into_iter().flatten() {
+            self.on_content_lost(SpaceId::Data(0), content, matches!(content, Content::Datagram(_)));
+        }
+    }
+
+    /// Section 8.2.2: a challenge is answered on the addresses on which it came, with at most three times as
+    /// much.
+    pub(super) fn answer_on(&mut self, network: PathId, response: Option<[u8; 8]>, bytes: u32) {
+        let path = &mut self.paths[0];
+        if path.route.network == network {
+            path.route.response = response;
+        } else if let Some(data) = response {
+            path.answer = Some((network, data, bytes.saturating_mul(AMPLIFICATION as u32)));
+        }
+    }
+
+    /// RFC 9000 section 8.2.3: it counts wherever it comes.
+    pub(super) fn on_path_response(&mut self, data: [u8; 8]) {
+        let path = &mut self.paths[0];
+        let answers =
+            |route: &Route| route.challenge.as_ref().is_some_and(|challenge| challenge.sent.contains(&data));
+        if answers(&path.route) {
+            path.route.is_validated = true;
+            path.route.challenge = None;
+        } else if let Some(previous) = &mut path.previous
+            && answers(previous)
+        {
+            previous.challenge = None;
+        }
+    }
+
+    /// When a challenge is due, or a validation fails.
+    pub(super) fn validation_timer(&self) -> Time {
+        let path = &self.paths[0];
+        let routes = [Some(&path.route), path.previous.as_ref()];
+        let times = routes.into_iter().flatten().filter_map(|route| Some(route.challenge.as_ref()?.next));
+        times.min().unwrap_or(Time::NEVER)
+    }
+
+    pub(super) fn on_validation_timer(&mut self, now: Time) {
+        let step = self.validation_step();
+        let data = self.numbers.bits().to_be_bytes();
+        let path = &mut self.paths[0];
+        let mut has_failed = [false; 2];
+        let routes = [Some(&mut path.route), path.previous.as_mut()];
+        for (route, has_failed) in routes.into_iter().zip(&mut has_failed) {
+            let Some(challenge) = route.and_then(|route| route.challenge.as_mut()) else { continue };
+            if challenge.next > now {
+                continue;
+            }
+            *has_failed = challenge.sent.try_push(data).is_err();
+            challenge.due = Some(data);
+            challenge.next = now + step;
+        }
+        let [is_unreachable, was_left] = has_failed;
+        if was_left {
+            path.previous = None;
+        }
+        if !is_unreachable {
+            return;
+        }
+        path.route.challenge = None;
+        match path.previous.take() {
+            // Section 9.3.2: back to the last address that was validated.
+            Some(previous) => self.move_to(previous.at_rest()),
+            // A client waits for the next probe timeouts, which lead to its next address.
+            None if self.side == Side::A => {}
+            None => {
+                self.state = State::Closed;
+                self.end(CloseReason::Lost);
+            }
+        }
+    }
+
+    /// Sends what goes to other addresses than the present ones: a challenge, and an answer to one.
+    pub(super) fn send_elsewhere(&mut self, now: Time) {
+        if let Some((network, data, most)) = self.paths[0].answer.take() {
+            self.send_probe(now, network, Frame::PathResponse { data }, most);
+        }
+        let previous = self.paths[0].previous.as_mut();
+        if let Some(route) = previous
+            && let Some(data) = route.challenge.as_mut().and_then(|challenge| challenge.due.take())
+        {
+            let network = route.network;
+            self.send_probe(now, network, Frame::PathChallenge { data }, LEAST_DATAGRAM);
+        }
+    }
+
+    /// Sends a packet of one frame, padded to 1200 bytes or `most` (sections 8.2.1 and 8.2.2).
+    fn send_probe(&mut self, now: Time, network: PathId, frame: Frame, most: u32) {
+        let id = SpaceId::Data(0);
+        let number = self.space(id).next;
+        let mut packet = self.blank(id, number);
+        packet.frames.push(frame);
+        let short = (most.min(LEAST_DATAGRAM) as usize).saturating_sub(packet.wire_size());
+        if short > 0 {
+            super::send::pad(&mut packet, short);
+        }
+        self.space_mut(id).next += 1;
+        self.remember_probe(now, &packet);
+        let [source_port, destination_port] = self.ports;
+        let content = quic::Content::Packets(SmallVec::from_iter([packet]));
+        let datagram = Datagram { source_port, destination_port, content };
+        let bytes = datagram.payload_bytes();
+        self.stats.datagrams_sent += 1;
+        self.put_out_on(network, datagram, bytes, Ecn::NotEct);
+    }
+}
