@@ -112,8 +112,8 @@ impl Handshake {
         }
     }
 
-    /// The ID to which the client's Initial packets go until the server has named its own; their keys are made
-    /// from it (RFC 9001 section 5.2).
+    /// The ID to which the client's Initial packets go until the server has named its own; their keys are
+    /// made from it (RFC 9001 section 5.2).
     pub(super) fn first(&self) -> ConnectionId {
         self.retry.unwrap_or(self.original)
     }
