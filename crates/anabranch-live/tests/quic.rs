@@ -191,7 +191,9 @@ impl World {
             while let Some(transmit) = self.hosts[host].poll_transmit(8) {
                 let datagrams: Vec<Vec<u8>> =
                     transmit.bytes.chunks(transmit.segment).map(<[u8]>::to_vec).collect();
-                datagrams.into_iter().for_each(|datagram| self.send(host, datagram));
+                for datagram in datagrams {
+                    self.send(host, datagram);
+                }
             }
             let Some((number, event)) = self.hosts[host].poll_event() else { return };
             self.tell(host, number, event);
@@ -360,7 +362,7 @@ fn a_handshake_takes_one_round_trip_and_a_transfer_is_exact() {
     world.close(CLIENT);
     world.run_for(Duration::from_secs(10));
     assert_eq!(world.reasons(), [Some(CloseReason::Shutdown); 2]);
-    assert_eq!(world.hosts.each_ref().map(|host| host.connections()), [[0; 2]; 2], "nothing is left");
+    assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2], "nothing is left");
 }
 
 proptest! {
@@ -393,7 +395,7 @@ proptest! {
         world.close(SERVER);
         world.run_for(Duration::from_secs(10_000));
         prop_assert!(world.reasons().iter().all(Option::is_some));
-        prop_assert_eq!(world.hosts.each_ref().map(|host| host.connections()), [[0; 2]; 2]);
+        prop_assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2]);
     }
 
     /// Noise, replays and changed copies of what was seen, from the peer's address and from others: nothing
@@ -431,7 +433,7 @@ proptest! {
         prop_assert_eq!(world.reasons(), [None; 2]);
         world.close(CLIENT);
         world.run_for(Duration::from_secs(100));
-        prop_assert_eq!(world.hosts.each_ref().map(|host| host.connections()), [[0; 2]; 2]);
+        prop_assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2]);
     }
 
     /// A host that nobody knows takes anything.

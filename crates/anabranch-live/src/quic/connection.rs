@@ -103,6 +103,7 @@ fn counted<T>(pieces: &mut usize, incoming: &mut Incoming, change: impl FnOnce(&
 }
 
 /// A connection of a host.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 pub(super) struct Live {
     pub(super) end: Connection,
     tls: Option<Tls>,
@@ -342,8 +343,6 @@ impl Live {
                     let incoming = &mut crypto[place(*level)].incoming;
                     counted(pieces, incoming, |incoming| incoming.put(*position, bytes, CRYPTO_BUFFER));
                 }
-                // Session tickets, of which no use is made.
-                Part::Crypto => {}
                 Part::Datagram => self.bytes.arrived.push(bytes.to_vec()),
                 Part::Stream(id) if !bytes.is_empty() && self.end.wants_bytes(*id) => {
                     let stream = self.bytes.streams.entry(*id).or_insert_with(|| {
@@ -353,7 +352,8 @@ impl Live {
                     let put = |incoming: &mut Incoming| incoming.put(*position, bytes, self.window);
                     counted(&mut self.bytes.pieces, &mut stream.incoming, put);
                 }
-                Part::Stream(_) => {}
+                // Session tickets, of which no use is made, and streams that are over.
+                Part::Crypto | Part::Stream(_) => {}
             }
         }
     }
