@@ -10,9 +10,14 @@ ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -name '*.rs' -o -name '*.toml' -not -path '*/target/*')
 
 # On Linux, zig links against the C library of manylinux_2_17 (2.17 of 2012), whatever this machine has.
+WHEEL_OPTIONS := --features quic
 ifeq ($(shell uname), Linux)
-WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
+WHEEL_OPTIONS += --zig --compatibility manylinux_2_17
 endif
+
+# QUIC with peers costs half a minute of CPU to build: whoever only runs studies does without.
+FEATURES := $(if $(wildcard $(VENV)/.dev),--features quic)
+dev: FEATURES := --features quic
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev lab reproduce test test-rust test-python test-stubs bench bench-check bench-peers bench-scaling bench-update lint format docs site docs-check fuzz kernel oracles validate wheel wheel-check clean
@@ -38,7 +43,7 @@ test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, 
 # A commit's result does not depend on luck: `validate` is what looks at ever new cases. Examples are run as
 # `cargo test` has built them: in another profile, the engine would be compiled once more for them.
 test-rust:
-	PROPTEST_RNG_SEED=1 cargo test --locked --features anabranch/quic
+	PROPTEST_RNG_SEED=1 cargo test --locked --features anabranch/quic,anabranch-live/quic
 	cargo test --locked --package anabranch-wasm
 	@set -e; for example in crates/anabranch/examples/*.rs; do \
 		[ -e "$$example" ] || continue; \
@@ -72,7 +77,7 @@ lint: dev ## formatting, clippy, ruff, mypy, arrows between folders; changes not
 	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
-	cargo clippy --locked -p anabranch -p anabranch-transport --features anabranch/quic --all-targets -- -D warnings
+	cargo clippy --locked -p anabranch -p anabranch-live -p anabranch-py -p anabranch-transport --features anabranch/quic,anabranch-py/quic --all-targets -- -D warnings
 	@if [ -d lab/node_modules ]; then cd lab && npm run --silent check; else echo 'the modules of lab/ are not checked: make lab has not been run'; fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -177,10 +182,10 @@ $(BIN)/maturin: pyproject.toml
 DEVELOP = PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet
 
 $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
-	$(DEVELOP)
+	$(DEVELOP) $(FEATURES)
 	@touch $@
 
 # Once the engine is built, only what Python needs is installed here.
 $(VENV)/.dev: pyproject.toml | $(VENV)/.built
-	$(DEVELOP) --extras dask,gym,optuna,pandas,sensitivity --group dev
+	$(DEVELOP) --features quic --extras dask,gym,optuna,pandas,sensitivity --group dev
 	@touch $@

@@ -1,4 +1,4 @@
-"""Writes docs/interop.md: how our SCTP, TCP and MPTCP work with stacks that others wrote.
+"""Writes docs/interop.md: how our SCTP, TCP, MPTCP and QUIC work with stacks that others wrote.
 
 python tools/interop_page.py docs [--quick | --from REPORT.xml...]
 
@@ -26,6 +26,7 @@ if not IS_QUICK:
     os.environ["INTEROP"] = "full"
 
 import peers  # noqa: E402
+import quic_peers  # noqa: E402
 from peers import ANABRANCH, Load  # noqa: E402
 
 SCTP_PEERS = [each.name for each in peers.PEERS]
@@ -33,6 +34,7 @@ SECTIONS = {
     "SCTP": (["test_sctp"], SCTP_PEERS),
     "TCP": (["test_kernel_tcp", "test_gvisor_tcp"], ["kernel", "gvisor"]),
     "MPTCP": (["test_kernel_mptcp"], ["kernel"]),
+    "QUIC": (["test_quic"], [*quic_peers.NAMES]),
 }
 """For each table, the modules of its tests, and its columns."""
 
@@ -143,9 +145,9 @@ HEAD = """\
 # With other stacks
 
 **In short**: our SCTP exchanges data with usrsctp, dcsctp, pion and aiortc, our TCP with the
-Linux kernel's and gVisor's, our Multipath TCP with the kernel's, up to 5 % loss with packets
-reordered and duplicated, octet by octet. Where a feature is not tried with a peer, the peer
-lacks it.
+Linux kernel's and gVisor's, our Multipath TCP with the kernel's, our QUIC with aioquic, up to 5 %
+loss with packets reordered and duplicated, octet by octet. Where a feature is not tried with a
+peer, the peer lacks it.
 
 Written by `make validate` (`python tools/interop_page.py docs`) on a machine of two cores. Each
 cell is a test of `tests/interop` or the worst of several, either end opening, of both IP versions
@@ -170,6 +172,12 @@ ours, or gVisor's netstack behind a device of its own and the kernel as the rout
     "MPTCP": """
 Over two TUN devices. Over IPv6 the kernel announces no address with a port, since its code has no
 room beside timestamps.
+""",
+    "QUIC": """
+Over the loopback address, by the names of the cases of the
+[public interop runner](https://github.com/quic-interop/quic-interop-runner), without its containers
+and HTTP: the server sends every stream back. `handshakeloss` loses 30 % of all packets,
+`transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way.
 """,
 }
 

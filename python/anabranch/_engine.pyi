@@ -9,6 +9,7 @@ from anabranch.errors import LiveError, RunError, ScenarioError
 __all__ = [
     "ENGINE_VERSION",
     "PROFILE_GUIDED",
+    "QUIC",
     "AckEvent",
     "ArrivalEvent",
     "Cancel",
@@ -33,6 +34,7 @@ __all__ = [
     "Pending",
     "Probe",
     "ProbeEvent",
+    "QuicHost",
     "RateSample",
     "RecoveryEndEvent",
     "Retransmission",
@@ -46,6 +48,7 @@ __all__ = [
     "Testbed",
     "UndoEvent",
     "__version__",
+    "certificates",
     "chain_log_likelihood",
     "codecs",
     "drill",
@@ -62,6 +65,7 @@ __all__ = [
     "run",
     "run_batch",
     "schema",
+    "self_signed",
     "toml_tree",
     "transports",
     "walk_sender",
@@ -71,6 +75,9 @@ __version__: str
 
 ENGINE_VERSION: str
 """The version and a hash of the engine's sources, `0.1.0+1a2b3c4d`: rows with the same one come from the same engine."""
+
+QUIC: bool
+"""Whether the engine speaks QUIC with peers: if not, there is no `QuicHost`, `certificates` and `self_signed`."""
 
 PROFILE_GUIDED: bool
 """Whether the engine was compiled with a profile of its runs, as wheels are: the same results, sooner."""
@@ -294,6 +301,12 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
     was sent, or -1, as 64-bit integers.
     """
 
+def certificates(pem: bytes) -> list[bytes]:
+    """The certificates of a text in PEM, as DER."""
+
+def self_signed(names: Sequence[str]) -> tuple[str, str]:
+    """A new certificate for these names and addresses, and its key, both in PEM."""
+
 def chain_log_likelihood(
     packets: bytes,
     is_lost: bytes,
@@ -512,6 +525,56 @@ class Testbed:
         """Whether it has ended by itself."""
     def finish(self) -> Result:
         """Ends it; its scalars and traces."""
+
+@final
+class QuicHost:
+    """A host of QUIC on a socket, with a thread of its own; `anabranch.quic` is what programs use.
+
+    That there is news is announced by a datagram to `announce_at`, a port of UDP on the loopback address. Connections have
+    numbers.
+    """
+
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        port: int,
+        mtu: int,
+        most_accepted: int,
+        announce_at: int,
+    ) -> QuicHost: ...
+    @property
+    def udp_port(self) -> int | None: ...
+    def listen(self, json: str, chain: bytes, key: bytes, protocols: Sequence[str]) -> None: ...
+    def stop_listening(self) -> None: ...
+    def connect(
+        self,
+        remote: str,
+        port: int,
+        server_name: str,
+        json: str,
+        roots: Sequence[bytes] | None,
+        protocols: Sequence[str],
+    ) -> int: ...
+    def open_stream(self, number: int, bidirectional: bool) -> int | None:
+        """The stream's number; None where the peer permits none. Raises BrokenPipeError where the connection is over."""
+    def write(self, number: int, stream: int, data: bytes, fin: bool) -> int:
+        """How many bytes were taken. Raises BrokenPipeError where nothing can be written any more."""
+    def send_datagram(self, number: int, data: bytes) -> None: ...
+    def give_up_stream(self, number: int, stream: int, code: int, reset: bool) -> bool: ...
+    def close_connection(self, number: int, code: int) -> None: ...
+    def shut_down(self, number: int) -> None: ...
+    def update_keys(self, number: int) -> bool: ...
+    def key_updates(self, number: int) -> int: ...
+    def has_read(self, number: int, count: int, messages: int) -> None: ...
+    def news(self) -> list[tuple[int, str, Any]]:
+        """Connection, what happened, particulars; each once."""
+    def route(self, number: int) -> tuple[str, str, int] | None:
+        """The local and the remote address, and the remote port."""
+    def scalars(self, number: int) -> dict[str, float]: ...
+    def counts(self) -> tuple[int, int, int]:
+        """Connections, those of them that clients are opening, datagrams that were no packets."""
+    def check_process(self) -> None: ...
+    def close(self) -> None: ...
 
 @final
 class LiveHost:

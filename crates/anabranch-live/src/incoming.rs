@@ -38,6 +38,18 @@ impl Incoming {
         }
     }
 
+    /// How many pieces there are, with gaps between them.
+    #[cfg(feature = "quic")]
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether bytes from this position on are the next ones, or were delivered before.
+    #[cfg(feature = "quic")]
+    pub(crate) const fn is_next(&self, position: u64) -> bool {
+        position <= self.first
+    }
+
     /// Keeps bytes none of which is kept yet; others may adjoin them at either end.
     fn insert(&mut self, position: u64, bytes: &[u8]) {
         let end = position + bytes.len() as u64;

@@ -1,5 +1,5 @@
-//! Two hosts of QUIC and a network in virtual time, with TLS as on the wire: every byte arrives, in its place,
-//! whatever the network does; strangers change nothing and cost little.
+//! Two hosts of QUIC and a network in virtual time, with TLS as on the wire: every byte arrives, in its
+//! place, whatever the network does; strangers change nothing and cost little.
 #![cfg(feature = "quic")]
 
 use std::collections::BTreeMap;
@@ -12,12 +12,13 @@ use anabranch_live::quic::{
 };
 use anabranch_live::stack::{Stack as _, Unreachable};
 use anabranch_transport::endpoint::CloseReason;
-use anabranch_transport::flow::Ecn;
+use anabranch_transport::flow::{Ecn, Payload};
 use anabranch_transport::quic::Config;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::secret::Secret;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Bytes;
+use anabranch_transport::wire::quic::{ConnectionId, Content, Fields, Frame, Keys, Level, Part, Real};
 use proptest::prelude::*;
 
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
@@ -190,7 +191,9 @@ impl World {
             while let Some(transmit) = self.hosts[host].poll_transmit(8) {
                 let datagrams: Vec<Vec<u8>> =
                     transmit.bytes.chunks(transmit.segment).map(<[u8]>::to_vec).collect();
-                datagrams.into_iter().for_each(|datagram| self.send(host, datagram));
+                for datagram in datagrams {
+                    self.send(host, datagram);
+                }
             }
             let Some((number, event)) = self.hosts[host].poll_event() else { return };
             self.tell(host, number, event);
@@ -359,7 +362,7 @@ fn a_handshake_takes_one_round_trip_and_a_transfer_is_exact() {
     world.close(CLIENT);
     world.run_for(Duration::from_secs(10));
     assert_eq!(world.reasons(), [Some(CloseReason::Shutdown); 2]);
-    assert_eq!(world.hosts.each_ref().map(|host| host.connections()), [[0; 2]; 2], "nothing is left");
+    assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2], "nothing is left");
 }
 
 proptest! {
@@ -392,7 +395,7 @@ proptest! {
         world.close(SERVER);
         world.run_for(Duration::from_secs(10_000));
         prop_assert!(world.reasons().iter().all(Option::is_some));
-        prop_assert_eq!(world.hosts.each_ref().map(|host| host.connections()), [[0; 2]; 2]);
+        prop_assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2]);
     }
 
     /// Noise, replays and changed copies of what was seen, from the peer's address and from others: nothing
@@ -430,7 +433,7 @@ proptest! {
         prop_assert_eq!(world.reasons(), [None; 2]);
         world.close(CLIENT);
         world.run_for(Duration::from_secs(100));
-        prop_assert_eq!(world.hosts.each_ref().map(|host| host.connections()), [[0; 2]; 2]);
+        prop_assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2]);
     }
 
     /// A host that nobody knows takes anything.
@@ -636,8 +639,8 @@ fn streams_are_given_up() {
     assert_eq!(world.hosts[CLIENT].write(world.now, number, stopped, &[1], false), Err(Refusal::NoStream));
 }
 
-/// RFC 9000 sections 21.2 and 8.1: a flood of first packets from everywhere keeps little, and clients that are
-/// there still come in.
+/// RFC 9000 sections 21.2 and 8.1: a flood of first packets from everywhere keeps little, and clients that
+/// are there still come in.
 #[test]
 fn a_flood_of_first_packets_is_answered_with_retry() {
     let mut world = World::new(Weather::default(), &Config::default());
@@ -702,4 +705,46 @@ fn an_unreachable_port_is_told() {
     world.collect(CLIENT);
     assert_eq!(world.reasons(), [Some(CloseReason::Lost), None]);
     assert_eq!(world.why(CLIENT), "nobody has the UDP port there (ICMP)");
+}
+
+/// Keeps what frames carry, one behind the other.
+#[derive(Default)]
+struct Store(Vec<u8>);
+
+impl Fields for Store {
+    fn append(&mut self, _: Part, data: Payload, out: &mut Vec<u8>) {
+        out.extend(&self.0[data.offset as usize..][..data.length as usize]);
+    }
+
+    fn keep(&mut self, _: Part, _: u64, bytes: &[u8]) -> u64 {
+        let offset = self.0.len() as u64;
+        self.0.extend(bytes);
+        offset
+    }
+}
+
+/// RFC 9000 section 14.1: it is the datagram that has 1200 bytes, with whatever stands behind the packet.
+#[test]
+fn a_first_packet_may_be_short_in_a_long_datagram() {
+    let mut world = World::new(Weather::default(), &Config::default());
+    world.connect(&Config::default(), &trusting(&roots()), "server.test");
+    let mut datagram = world.seen[CLIENT][0].clone();
+    let first = ConnectionId::new(&datagram[6..14]).expect("it has eight bytes");
+    let keys = |is_client| {
+        let mut keys = Keys::default();
+        keys.set(Level::Initial, Real::initial(first, is_client));
+        keys
+    };
+    let mut store = Store::default();
+    let parsed = Content::parse(&mut datagram, 8, &mut keys(false), &mut store).expect("it is a packet");
+    let Content::Packets(mut packets) = parsed.content else { panic!("it is a packet") };
+    packets[0].frames.retain(|frame| !matches!(frame, Frame::Padding { .. }));
+    let mut short = Vec::new();
+    keys(true).seal(&packets, &mut store, &mut short);
+    for (length, is_accepted) in [(1_199, false), (1_200, true)] {
+        short.resize(length, 0);
+        let route = Route { local: address(SERVER), remote: address(CLIENT), port: Some(PORTS[CLIENT]) };
+        world.hosts[SERVER].handle_datagram(world.now, route, Ecn::NotEct, &short);
+        assert_eq!(world.hosts[SERVER].connections(), [usize::from(is_accepted); 2]);
+    }
 }

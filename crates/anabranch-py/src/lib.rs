@@ -11,7 +11,10 @@ mod live;
 mod owned;
 mod plugins;
 mod quality;
+#[cfg(feature = "quic")]
+mod quic;
 mod scenario;
+mod served;
 mod stepped;
 mod talk;
 #[cfg(target_os = "linux")]
@@ -56,6 +59,9 @@ mod _engine {
     use super::plugins::{plugin_calls, plugin_interrupt};
     #[pymodule_export]
     use super::quality::{codecs, emodel};
+    #[cfg(feature = "quic")]
+    #[pymodule_export]
+    use super::quic::{QuicHost, certificates, self_signed};
     #[pymodule_export]
     use super::scenario::{
         Cancel, PyScenario, models, quantity, results, run, run_batch, schema, toml_tree, transports,
@@ -77,6 +83,10 @@ mod _engine {
     // Set by `make wheel`.
     #[pymodule_export]
     const PROFILE_GUIDED: bool = option_env!("ANABRANCH_PROFILE_GUIDED").is_some();
+
+    // Whether it speaks QUIC with peers, which costs setting up half a minute.
+    #[pymodule_export]
+    const QUIC: bool = cfg!(feature = "quic");
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,10 +3,6 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use anabranch::scenario;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
 use anabranch_live::sctp::{AssociationId, Extent, Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
@@ -16,79 +12,21 @@ use anabranch_transport::flow::PathId;
 use anabranch_transport::observed::{Observed as _, PathSample};
 use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Config;
-use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::time::Duration;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyBrokenPipeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::owned::Owned;
-use crate::{LiveError, ScenarioError};
+use crate::LiveError;
+use crate::served::{Served, address, settings};
 
-/// How many associations from peers may wait until Python takes note of them; beyond that, others are
-/// refused. Linux lets as many wait at a listening socket (`SOMAXCONN`).
-const MOST_UNNOTICED: usize = 4096;
-
-/// The waiting events, and whether Python has been told that there are any.
-#[derive(Default)]
-struct News {
-    events: Vec<(AssociationId, HostEvent)>,
-    is_announced: bool,
-    /// How many of them report an association that a peer has opened.
-    accepted: usize,
-}
-
-/// A host on sockets. News is announced by a datagram to a port of the loopback address, which an event loop
-/// can wait for.
+/// A host on sockets.
 #[pyclass(frozen, module = "anabranch._engine")]
-pub(crate) struct LiveHost {
-    driver: Owned<Driver>,
-    news: Arc<Mutex<News>>,
-}
+pub(crate) struct LiveHost(Served<Host>);
 
 /// The state of a path, for display.
 type PathRow = (String, String, &'static str, bool, f64, f64, u32, u32, u32);
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn address(text: &str) -> PyResult<IpAddr> {
-    text.parse()
-        .map_err(|_| LiveError::new_err(format!("address = `{text}` is not an address of IPv4 or IPv6")))
-}
-
-/// Settings as a scenario's `transport` has them, without `kind`.
-fn settings(json: &str) -> PyResult<Config> {
-    let tree = serde_json::from_str(json).map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    let config: Config =
-        scenario::from_value(&tree, "").map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    if let Some(Control::Python(_)) = config.cc {
-        return Err(ScenarioError::new_err("cc.kind = \"python\" is for simulations; a live host has none"));
-    }
-    Ok(config)
-}
-
-impl LiveHost {
-    /// Has the host's thread do something and waits for the result, while other Python threads go on.
-    fn ask<T: Send + 'static>(
-        &self,
-        py: Python<'_>,
-        job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
-    ) -> PyResult<T> {
-        self.driver.check()?;
-        if let Some(answer) = py.detach(|| self.driver.ask(|driver| driver.ask(job)))?.flatten() {
-            return Ok(answer);
-        }
-        let sentence = self.failure()?.unwrap_or_else(|| "the endpoint is closed".into());
-        Err(LiveError::new_err(sentence))
-    }
-
-    /// Why the thread has ended without being stopped.
-    fn failure(&self) -> PyResult<Option<String>> {
-        Ok(self.driver.ask(|driver| driver.failure().map(Into::into))?.flatten())
-    }
-}
 
 #[pymethods]
 impl LiveHost {
@@ -112,44 +50,26 @@ impl LiveHost {
             (_, Some(port)) => Carrier::Udp(port),
             (_, None) => Carrier::Ip,
         };
-        let bell = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|bell| bell.connect((Ipv4Addr::LOCALHOST, announce_at)).map(|()| bell))
-            .map_err(|error| LiveError::new_err(format!("the loopback address cannot be used: {error}")))?;
-        let news = Arc::new(Mutex::new(News::default()));
-        let shared = Arc::clone(&news);
-        let listener = Box::new(move |host: &mut Host, _: Time, told: Vec<(AssociationId, HostEvent)>| {
-            let mut news = lock(&shared);
-            let is_new =
-                |(_, event): &&(AssociationId, HostEvent)| matches!(event, HostEvent::Accepted { .. });
-            news.accepted += told.iter().filter(is_new).count();
-            if news.accepted >= MOST_UNNOTICED {
-                host.pause_accepting(true);
-            }
-            news.events.extend(told);
-            if !std::mem::replace(&mut news.is_announced, true) {
-                drop(news);
-                // If this byte is lost, the other end will still look from time to time.
-                let _ = bell.send(&[1]);
-            }
-        });
         let settings = DriverSettings { addresses, carrier, mtu, most_accepted, shared_key };
-        let driver = Driver::start(settings, listener).map_err(LiveError::new_err)?;
-        Ok(Self { driver: Owned::new("endpoint", driver), news })
+        let is_accepted =
+            |(_, event): &(AssociationId, HostEvent)| matches!(event, HostEvent::Accepted { .. });
+        let host = Driver::sctp_host(&settings);
+        Served::start(settings, host, announce_at, is_accepted, Host::pause_accepting).map(Self)
     }
 
     /// The UDP port; `None` if packets are carried in IP.
     #[getter]
     fn udp_port(&self) -> PyResult<Option<u16>> {
-        Ok(self.driver.ask(Driver::udp_port)?.flatten())
+        self.0.udp_port()
     }
 
     fn listen(&self, py: Python<'_>, port: u16, json: &str) -> PyResult<()> {
-        let config = settings(json)?;
-        self.ask(py, move |host, _| host.listen(port, &config))?.map_err(LiveError::new_err)
+        let config = settings(json, |config: &Config| config.cc.as_ref())?;
+        self.0.ask(py, move |host, _| host.listen(port, &config))?.map_err(LiveError::new_err)
     }
 
     fn stop_listening(&self, py: Python<'_>, port: u16) -> PyResult<()> {
-        self.ask(py, move |host, _| host.stop_listening(port))
+        self.0.ask(py, move |host, _| host.stop_listening(port))
     }
 
     /// Opens an association with a peer at these addresses, each with its port of UDP.
@@ -161,10 +81,10 @@ impl LiveHost {
         local_port: u16,
         json: &str,
     ) -> PyResult<u64> {
-        let config = settings(json)?;
+        let config = settings(json, |config: &Config| config.cc.as_ref())?;
         let remote =
             remote.into_iter().map(|(text, udp)| Ok((address(&text)?, udp))).collect::<PyResult<Vec<_>>>()?;
-        let id = self.ask(py, move |host, now| host.connect(now, &config, local_port, &remote, port))?;
+        let id = self.0.ask(py, move |host, now| host.connect(now, &config, local_port, &remote, port))?;
         id.map(|id| id.0).map_err(LiveError::new_err)
     }
 
@@ -192,7 +112,7 @@ impl LiveHost {
         };
         let length = data.len();
         let message = Outbound { stream, ppid, unordered, reliability, bytes: data.to_vec() };
-        match self.ask(py, move |host, now| host.send(now, AssociationId(number), message))? {
+        match self.0.ask(py, move |host, now| host.send(now, AssociationId(number), message))? {
             Ok(sent) => Ok(Some(sent)),
             Err(Refusal::Full(_)) => Ok(None),
             Err(Refusal::Closed) => Err(PyBrokenPipeError::new_err("the association is closed, or closing")),
@@ -212,7 +132,7 @@ impl LiveHost {
             "shutdown" => Command::Shutdown,
             other => return Err(LiveError::new_err(format!("there is no command `{other}`"))),
         };
-        self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
+        self.0.ask(py, move |host, now| host.command(now, AssociationId(number), command))
     }
 
     /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. The peer's answer is reported as
@@ -220,8 +140,7 @@ impl LiveHost {
     fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
         let (address, id) = (address(text)?, AssociationId(number));
         if change == "add" {
-            let bound = py.detach(|| self.driver.ask(|driver| driver.bind(address)))?;
-            bound.unwrap_or_else(|| Err("the endpoint is closed".into())).map_err(LiveError::new_err)?;
+            self.0.bind(py, address)?;
         }
         let change = match change {
             "add" => Host::add_address,
@@ -229,34 +148,25 @@ impl LiveHost {
             "set_peer_primary" => Host::set_peer_primary,
             other => return Err(LiveError::new_err(format!("there is no change `{other}`"))),
         };
-        self.ask(py, move |host, now| change(host, now, id, address))?.map_err(LiveError::new_err)
+        self.0.ask(py, move |host, now| change(host, now, id, address))?.map_err(LiveError::new_err)
     }
 
     /// Resets outgoing streams. What becomes of each is reported as news.
     fn reset_streams(&self, py: Python<'_>, number: u64, streams: Vec<u16>) -> PyResult<()> {
-        self.ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
+        self.0
+            .ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
             .map_err(LiveError::new_err)
     }
 
     /// Notes that Python has read this many messages of an association, with `count` bytes. Does not wait.
     fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) -> PyResult<()> {
-        let read = move |host: &mut Host, now| host.has_read(now, AssociationId(number), messages, count);
-        py.detach(|| self.driver.ask(|driver| driver.order(read))).map(|_| ())
+        self.0.order(py, move |host, now| host.has_read(now, AssociationId(number), messages, count))
     }
 
     /// The events since the last call: association, what happened, and particulars. If the thread has ended,
     /// an error with the reason follows the last of them.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        self.driver.check()?;
-        let News { events, accepted, .. } = std::mem::take(&mut *lock(&self.news));
-        if accepted >= MOST_UNNOTICED {
-            self.driver.ask(|driver| driver.order(|host, _| host.pause_accepting(false)))?;
-        }
-        if events.is_empty()
-            && let Some(failure) = self.failure()?
-        {
-            return Err(LiveError::new_err(failure));
-        }
+        let events = self.0.news()?;
         events
             .into_iter()
             .map(|(id, event)| (id.0, kind(&event), particulars(py, event)?).into_pyobject(py))
@@ -267,7 +177,7 @@ impl LiveHost {
     /// round-trip time and RTO in ms (NaN before the first sample), congestion window and outstanding bytes,
     /// errors in a row.
     fn paths(&self, py: Python<'_>, number: u64) -> PyResult<Vec<PathRow>> {
-        self.ask(py, move |host, _| {
+        self.0.ask(py, move |host, _| {
             let mut samples = Vec::new();
             host.sample_paths(AssociationId(number), &mut samples);
             let routes =
@@ -292,7 +202,7 @@ impl LiveHost {
 
     /// An association's counters, by the names that a simulated one has; empty if it has ended.
     fn scalars<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyDict>> {
-        let row = self.ask(py, move |host, _| {
+        let row = self.0.ask(py, move |host, _| {
             let mut row = Row::default();
             if let Some(end) = host.endpoint(AssociationId(number)) {
                 end.report(&mut row.section("sctp"));
@@ -304,17 +214,17 @@ impl LiveHost {
 
     /// The number of associations, and of datagrams that were not packets.
     fn counts(&self, py: Python<'_>) -> PyResult<(usize, u64)> {
-        self.ask(py, |host, _| (host.associations(), host.malformed()))
+        self.0.ask(py, |host, _| (host.associations(), host.malformed()))
     }
 
     /// Refuses a process that was forked from the one that has opened it.
     fn check_process(&self) -> PyResult<()> {
-        self.driver.check()
+        self.0.check_process()
     }
 
     /// Stops the thread and closes the sockets.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.driver.take().map(drop))
+        self.0.close(py)
     }
 }
 

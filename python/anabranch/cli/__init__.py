@@ -33,6 +33,7 @@ from . import (  # noqa: F401 - each adds its command
     plot,
     profile,
     query,
+    quic,
     report,
     reproduce,
     run,

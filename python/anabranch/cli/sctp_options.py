@@ -1,6 +1,5 @@
 """The options that the commands of `anabranch sctp` share."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from cyclopts import Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
-from .app import Flag, Natural, Sets, pairs
+from .app import Flag, Natural, Sets
+from .pieces import transport_settings
 
 if TYPE_CHECKING:
     from anabranch.sctp import Endpoint
@@ -43,17 +43,7 @@ class Sockets:
 
     def settings(self) -> dict[str, object]:
         """The transport's settings, as a scenario has them."""
-        settings: dict[str, object] = {} if self.profile is None else {"profile": self.profile}
-        for path, text in pairs(self.set_, "--set KEY=VALUE").items():
-            *tables, key = path.split(".")
-            place = settings
-            for table in tables:
-                inner = place.setdefault(table, {})
-                if not isinstance(inner, dict):
-                    raise AnabranchError(f"`--set {path}={text}`: {table} is not a table")
-                place = inner
-            place[key] = value(text)
-        return settings
+        return transport_settings(self.profile, self.set_)
 
     def endpoint(self, waits: bool) -> "Endpoint":  # noqa: FBT001 - says itself what it is
         """Opens the sockets."""
@@ -96,11 +86,3 @@ class Messages:
             "retransmissions": self.retransmissions,
             "lifetime_ms": self.lifetime,
         }
-
-
-def value(text: str) -> object:
-    """Reads a value as TOML; anything that is not TOML is text."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text

@@ -4,11 +4,8 @@ import asyncio
 import contextlib
 import math
 import signal
-import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from anabranch.errors import AnabranchError, LiveError
+from anabranch.errors import LiveError
 from anabranch.sctp import (
     AddressAdded,
     AddressRemoved,
@@ -38,9 +35,9 @@ from anabranch.support.stdin import STANDARD
 
 from .app import write_json
 from .messages import say
+from .pieces import Pieces, say_rate, standard_input, standard_output
 from .sctp_options import Messages, Sockets
 
-_READ_AHEAD = 16
 _PLAIN_SECONDS = 10
 _SILENT_SECONDS = 5
 """Seconds without a packet after which a line says so."""
@@ -59,8 +56,8 @@ async def listen(
 ) -> None:
     """Waits for peers and talks with them."""
     check_message(**messages.options())
-    lines = None if echo else _Pieces(_standard_input().readline)
-    out = _standard_output()
+    lines = None if echo else Pieces(standard_input().readline)
+    out = standard_output()
 
     async def serve(association: Association) -> None:
         try:
@@ -99,7 +96,7 @@ async def connect(  # noqa: PLR0917
 ) -> None:
     """Talks with a peer."""
     check_message(**messages.options())
-    lines, out = _Pieces(_standard_input().readline), _standard_output()
+    lines, out = Pieces(standard_input().readline), standard_output()
     async with (
         _connected(sockets, host, port, remote_udp, patience) as association,
         _telling(association),
@@ -120,20 +117,20 @@ async def send(  # noqa: PLR0917
 ) -> None:
     """Sends a file."""
     check_message(**messages.options())
-    source = _standard_input() if file == STANDARD else file.open("rb")
+    source = standard_input() if file == STANDARD else file.open("rb")
     async with _connected(sockets, host, port, remote_udp, patience) as association:
         began, total = time.monotonic(), 0
-        async for content in _Pieces(lambda: source.read(size)):
+        async for content in Pieces(lambda: source.read(size)):
             await association.send(content, **messages.options())
             total += len(content)
         await association.shutdown()
-    _say_rate("sent", total, time.monotonic() - began)
+    say_rate("sent", total, time.monotonic() - began)
     _count(association, sockets)
 
 
 async def receive(sockets: Sockets, port: int, file: Path, patience: float) -> None:
     """Writes what one peer sends to a file."""
-    standard = _standard_output() if file == STANDARD else None
+    standard = standard_output() if file == STANDARD else None
     # An idle peer answers heartbeats; one that is gone does not.
     often = {"hb_interval": f"{min(_SILENT_SECONDS, patience) / 2:g} s"}
     async with _waiting(sockets, port, often) as accepted, await anext(accepted) as association:
@@ -148,7 +145,7 @@ async def receive(sockets: Sockets, port: int, file: Path, patience: float) -> N
                     out.write(message.data)
                     total += len(message.data)
             out.flush()
-    _say_rate("received", total, time.monotonic() - began)
+    say_rate("received", total, time.monotonic() - began)
     _count(association, sockets)
 
 
@@ -315,7 +312,7 @@ async def _connected(
 async def _converse(
     association: Association,
     messages: Messages,
-    lines: "_Pieces",
+    lines: Pieces,
     out: BinaryIO,
     *,
     until_said: bool,
@@ -383,65 +380,8 @@ async def _echo(association: Association) -> None:
         )
 
 
-class _Pieces:
-    """The pieces of a file, which a thread reads ahead.
-
-    No one waits for it, as the file may never end.
-
-    It may be iterated over several times: each iteration goes on where the last one stopped.
-    """
-
-    def __init__(self, read: Callable[[], bytes]) -> None:
-        self._read = read
-        self._queue: asyncio.Queue[bytes | OSError] | None = None
-        self._is_over = False
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces that no iteration has taken yet."""
-        if self._queue is None:
-            self._queue = asyncio.Queue(_READ_AHEAD)
-            work = (self._queue, asyncio.get_running_loop())
-            threading.Thread(target=self._work, args=work, daemon=True).start()
-        while not self._is_over:
-            piece = await self._queue.get()
-            self._is_over = not piece or isinstance(piece, OSError)
-            if isinstance(piece, OSError):
-                raise piece
-            if piece:
-                yield piece
-
-    def _work(self, queue: asyncio.Queue[bytes | OSError], loop: asyncio.AbstractEventLoop) -> None:
-        piece: bytes | OSError = b"before the first"
-        # The loop may have been closed in the meantime.
-        with contextlib.suppress(RuntimeError, CancelledError):
-            while piece and not isinstance(piece, OSError):
-                try:
-                    piece = self._read()
-                except OSError as error:
-                    piece = error
-                asyncio.run_coroutine_threadsafe(queue.put(piece), loop).result()
-
-
-def _standard_input() -> BinaryIO:
-    if sys.stdin is None:
-        raise AnabranchError("standard input is closed; use </dev/null if there is no input")
-    # Not `sys.stdin`: Python cannot exit while a thread waits in it.
-    return open(sys.stdin.fileno(), "rb", closefd=False)
-
-
-def _standard_output() -> BinaryIO:
-    if sys.stdout is None:
-        raise AnabranchError("standard output is closed; use >/dev/null to discard output")
-    return sys.stdout.buffer
-
-
 def _peer(association: Association) -> str:
     return ", ".join(path.remote for path in association.paths()) or "a peer"
-
-
-def _say_rate(what: str, total: int, seconds: float) -> None:
-    rate = total * 8 / max(seconds, 1e-9) / 1e6
-    say(f"{what} {total} bytes in {seconds:.2f} s, {rate:.3g} Mbit/s")
 
 
 def _count(

@@ -12,9 +12,8 @@ from typing import Literal, Self
 
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
-
-from .arguments import escaped, flag, octets, refuse, text
-from .waiting import Changed, until
+from anabranch.support.arguments import escaped, flag, octets, refuse, text
+from anabranch.support.waiting import Changed, until
 
 _EVENTS_KEPT = 10_000
 """Events are kept until someone asks for them; beyond this number the earliest are dropped."""

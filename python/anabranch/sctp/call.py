@@ -18,11 +18,11 @@ from typing import Any
 
 from anabranch._engine import LiveCall
 from anabranch.errors import AnabranchError, LiveError
+from anabranch.support.arguments import keys
+from anabranch.support.settings_text import settings_text
+from anabranch.support.waiting import Changed, until
 
-from .arguments import keys
 from .association import Abandoned, Association, AssociationClosedError, Message
-from .settings import settings_text
-from .waiting import Changed, until
 
 SPEECH, TALK_ABOUT = 0, 1
 """Streams: one for frames, one for what the ends tell each other about them."""

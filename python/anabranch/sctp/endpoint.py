@@ -4,19 +4,18 @@ import asyncio
 import math
 import os
 import socket
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
+from anabranch.support.accepting import Accepting, Bell
+from anabranch.support.arguments import escaped, keys, octets, positive, texts
+from anabranch.support.settings_text import settings_text
 
-from .arguments import escaped, keys, octets, positive, texts
 from .association import Association
-from .settings import settings_text
-from .waiting import Changed, until
 
 ENCAPSULATION_PORT = 9899
 """The UDP port at which hosts receive SCTP (RFC 6951 section 5.1)."""
@@ -24,16 +23,8 @@ ENCAPSULATION_PORT = 9899
 DEFAULTS: Mapping[str, object] = {"send_buffer": "1 MB", "receive_buffer": "1 MB"}
 """Defaults of live associations where they differ from a scenario's."""
 
-_BACKLOG = 1024
-"""The most associations of each port that peers have opened and `accept` has not returned yet;
-further ones are aborted.
-"""
-
 _MOST_KEY = 65_535
 """Bytes of a shared key: what a length of 16 bits can say, as in Linux (`SCTP_AUTH_KEY`)."""
-
-_LOOK_EVERY = 0.5
-"""Seconds after which the engine is asked for events even if none were announced."""
 
 
 class Endpoint:
@@ -90,37 +81,32 @@ class Endpoint:
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
         self._host: LiveHost | None = None
         self._process = os.getpid()
-        self._bell: asyncio.DatagramTransport | None = None
-        self._look: asyncio.TimerHandle | None = None
+        self._bell: Bell | None = None
         self._associations: dict[int, Association] = {}
         self._listeners: dict[int, Listener] = {}
 
     async def __aenter__(self) -> Self:
         """Binds the sockets."""
-        loop = asyncio.get_running_loop()
         if self._process != os.getpid():
             # What a process has opened that this one was forked from stays that process's.
             self._associations.clear()
             self._listeners.clear()
             self._process = os.getpid()
-        self._bell, _ = await loop.create_datagram_endpoint(
-            lambda: _Bell(self), local_addr=("127.0.0.1", 0)
-        )
-        port = self._bell.get_extra_info("sockname")[1]
+        self._bell = await Bell.hang(self._take_news)
         try:
             self._host = LiveHost(
                 self._addresses,
                 self._carrier,
                 self._mtu,
                 self._most,
-                port,
+                self._bell.port,
                 self._shared_key,
                 self._devices,
             )
         except BaseException:
             self._bell.close()
             raise
-        self._look = loop.call_later(_LOOK_EVERY, self._look_again)
+        self._bell.begin()
         return self
 
     async def __aexit__(
@@ -132,8 +118,6 @@ class Endpoint:
         """Closes the sockets."""
         if self._process != os.getpid():
             return
-        if self._look is not None:
-            self._look.cancel()
         if self._bell is not None:
             self._bell.close()
         if self._host is not None:
@@ -246,10 +230,6 @@ class Endpoint:
             self._associations[number] = Association(self._live(), number)
         return self._associations[number]
 
-    def _look_again(self) -> None:
-        self._take_news()
-        self._look = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look_again)
-
     def _take_news(self) -> None:
         if self._host is None:
             return
@@ -271,56 +251,8 @@ class Endpoint:
                 del self._associations[number]
 
 
-class Listener:
+class Listener(Accepting[Association]):
     """The associations that peers open; each is returned once."""
-
-    def __init__(self) -> None:
-        self._accepted: deque[Association] = deque()
-        self._changed = Changed()
-        self._closed: str | None = None
-
-    async def accept(self) -> Association:
-        """Waits for the next association.
-
-        Raises
-        ------
-        LiveError
-            The endpoint has been closed, or has failed; the message says why.
-        """
-        await until(self._changed, lambda: self._accepted or self._closed is not None)
-        if not self._accepted:
-            raise LiveError(self._closed or "the endpoint is closed")
-        return self._accepted.popleft()
-
-    async def __aiter__(self) -> AsyncIterator[Association]:
-        """The associations in the order in which they are opened."""
-        while True:
-            yield await self.accept()
-
-    def _take(self, association: Association) -> None:
-        self._accepted.append(association)
-        self._changed.set()
-
-    def _is_full(self) -> bool:
-        return len(self._accepted) >= _BACKLOG
-
-    def _close(self, sentence: str = "the endpoint is closed") -> list[Association]:
-        """Wakes all who wait with this reason; gives the associations that were not returned."""
-        self._closed = self._closed or sentence
-        self._changed.set()
-        left = [*self._accepted]
-        self._accepted.clear()
-        return left
-
-
-class _Bell(asyncio.DatagramProtocol):
-    """Wakes the event loop when the engine has events."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-
-    def datagram_received(self, _data: bytes, _address: tuple[Any, ...]) -> None:
-        self._endpoint._take_news()
 
 
 @asynccontextmanager

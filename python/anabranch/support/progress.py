@@ -51,6 +51,11 @@ _JSON_SECONDS = 1.0
 _form: ContextVar[Form] = ContextVar("form", default="text")
 
 
+def wants_json() -> bool:
+    """Whether what happens is said to programs, one JSON object a line."""
+    return _form.get() == "json"
+
+
 @contextmanager
 def form(name: Form) -> "Iterator[None]":
     """Within this context progress has this form."""

@@ -31,6 +31,9 @@ const MOST_WAITING: usize = 10;
 const CRYPTO_BUFFER: u64 = 1 << 18;
 /// Bytes that the application has not read, from which on nothing more is read until half of them are.
 const MOST_UNREAD: u64 = 4 << 20;
+/// Pieces of streams and of the handshake that wait for others. Beyond them, what is not next counts as lost
+/// in the network.
+const MOST_PIECES: usize = 8192;
 /// What a message costs beside its bytes.
 const MESSAGE_COST: u64 = 64;
 /// What may be forgotten is searched for after so many bytes, and what a stream costs beside its bytes.
@@ -71,9 +74,36 @@ struct Bytes {
     messages: Outgoing,
     /// The messages of the datagram that is being read.
     arrived: Vec<Vec<u8>>,
+    /// How many pieces wait for others.
+    pieces: usize,
+}
+
+impl Bytes {
+    /// Whether one more datagram with these pieces may be kept: there are not too many that wait, or some of
+    /// them are what the others wait for.
+    fn has_room(&self, pieces: &[Piece]) -> bool {
+        let is_next = |piece: &Piece| match piece.part {
+            Part::Crypto if piece.level == Level::OneRtt => false,
+            Part::Crypto => self.crypto[place(piece.level)].incoming.is_next(piece.position),
+            Part::Datagram => false,
+            Part::Stream(id) => {
+                self.streams.get(&id).is_none_or(|stream| stream.incoming.is_next(piece.position))
+            }
+        };
+        self.pieces < MOST_PIECES || pieces.is_empty() || pieces.iter().any(is_next)
+    }
+}
+
+/// Changes what has arrived, and counts its pieces.
+fn counted<T>(pieces: &mut usize, incoming: &mut Incoming, change: impl FnOnce(&mut Incoming) -> T) -> T {
+    let before = incoming.pieces();
+    let changed = change(incoming);
+    *pieces = *pieces + incoming.pieces() - before;
+    changed
 }
 
 /// A connection of a host.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 pub(super) struct Live {
     pub(super) end: Connection,
     tls: Option<Tls>,
@@ -274,7 +304,12 @@ impl Live {
         if let Some(at) = parsed.without_key_at.filter(|_| awaits && self.waiting.len() < MOST_WAITING) {
             self.waiting.push(datagram[at..].to_vec());
         }
-        self.keep(datagram, &reading.pieces);
+        if !self.end.is_closing() {
+            if !self.bytes.has_room(&reading.pieces) {
+                return;
+            }
+            self.keep(datagram, &reading.pieces);
+        }
         let is_empty = matches!(&parsed.content, Content::Packets(packets) if packets.is_empty());
         if !is_empty {
             self.give(now, ecn, parsed.content, bytes);
@@ -304,19 +339,21 @@ impl Live {
             let bytes = &datagram[range.clone()];
             match part {
                 Part::Crypto if *level != Level::OneRtt => {
-                    self.bytes.crypto[place(*level)].incoming.put(*position, bytes, CRYPTO_BUFFER);
+                    let Bytes { crypto, pieces, .. } = &mut self.bytes;
+                    let incoming = &mut crypto[place(*level)].incoming;
+                    counted(pieces, incoming, |incoming| incoming.put(*position, bytes, CRYPTO_BUFFER));
                 }
-                // Session tickets, of which no use is made.
-                Part::Crypto => {}
                 Part::Datagram => self.bytes.arrived.push(bytes.to_vec()),
                 Part::Stream(id) if !bytes.is_empty() && self.end.wants_bytes(*id) => {
                     let stream = self.bytes.streams.entry(*id).or_insert_with(|| {
                         self.owed += STREAM_COST;
                         Stream::default()
                     });
-                    stream.incoming.put(*position, bytes, self.window);
+                    let put = |incoming: &mut Incoming| incoming.put(*position, bytes, self.window);
+                    counted(&mut self.bytes.pieces, &mut stream.incoming, put);
                 }
-                Part::Stream(_) => {}
+                // Session tickets, of which no use is made, and streams that are over.
+                Part::Crypto | Part::Stream(_) => {}
             }
         }
     }
@@ -374,10 +411,12 @@ impl Live {
     fn talk(&mut self, now: Time, tls: &mut Tls) -> Result<bool, Failure> {
         let gone = || Failure { alert: INTERNAL_ERROR, reason: "bytes of the handshake are missing".into() };
         for level in [Level::Initial, Level::Handshake] {
-            let (crypto, until) = (&mut self.bytes.crypto[place(level)], self.end.crypto_read(level));
+            let Bytes { crypto, pieces, .. } = &mut self.bytes;
+            let (crypto, until) = (&mut crypto[place(level)], self.end.crypto_read(level));
             if until > crypto.read {
                 let payload = Payload { offset: crypto.read, length: (until - crypto.read) as u32 };
-                let bytes = crypto.incoming.take(payload).ok_or_else(gone)?;
+                let taken = counted(pieces, &mut crypto.incoming, |incoming| incoming.take(payload));
+                let bytes = taken.ok_or_else(gone)?;
                 crypto.read = until;
                 tls.read(&bytes)?;
             }
@@ -514,19 +553,20 @@ impl Live {
             if is_over && !self.end.is_closing() && self.keys.sealing[level as usize].is_some() {
                 self.keys.sealing[level as usize] = None;
                 self.keys.opening[level as usize] = None;
-                self.bytes.crypto[place(level)] = Crypto { read: u64::MAX, ..Crypto::default() };
+                let gone = Crypto { read: u64::MAX, ..Crypto::default() };
+                let crypto = std::mem::replace(&mut self.bytes.crypto[place(level)], gone);
+                self.bytes.pieces -= crypto.incoming.pieces();
             }
         }
         if self.end.is_closing() {
             // What is said now has no bytes of an application.
-            self.bytes.streams.clear();
-            self.bytes.messages = Outgoing::default();
+            self.bytes = Bytes { crypto: std::mem::take(&mut self.bytes.crypto), ..Bytes::default() };
             self.waiting.clear();
             return;
         }
         for id in ended {
             if self.end.acknowledged(*id).is_none() && !self.end.wants_bytes(*id) {
-                self.bytes.streams.remove(id);
+                self.remove_stream(*id);
             }
         }
         self.bytes.messages.forget_before(self.end.first_datagram().unwrap_or(u64::MAX));
@@ -586,7 +626,10 @@ impl Live {
             ended.push(stream);
             return tell(HostEvent::StreamEnded(stream));
         }
-        match self.bytes.streams.get_mut(&stream).and_then(|stream| stream.incoming.take(payload)) {
+        let Bytes { streams, pieces, .. } = &mut self.bytes;
+        let take =
+            |stream: &mut Stream| counted(pieces, &mut stream.incoming, |incoming| incoming.take(payload));
+        match streams.get_mut(&stream).and_then(take) {
             Some(bytes) => {
                 self.count_unread(now, bytes.len() as u64);
                 tell(HostEvent::Received { stream, bytes });
@@ -627,13 +670,21 @@ impl Live {
         self.end.give_up();
     }
 
+    fn remove_stream(&mut self, id: u64) {
+        if let Some(stream) = self.bytes.streams.remove(&id) {
+            self.bytes.pieces -= stream.incoming.pieces();
+        }
+    }
+
     /// Forgets streams of which the peer has everything, and bytes that it has.
     fn sweep(&mut self) {
-        let end = &self.end;
-        self.bytes.streams.retain(|id, stream| {
+        let Self { end, bytes: Bytes { streams, pieces, .. }, .. } = self;
+        streams.retain(|id, stream| {
             let acknowledged = end.acknowledged(*id);
             stream.outgoing.forget_before(acknowledged.unwrap_or(u64::MAX));
-            acknowledged.is_some() || end.wants_bytes(*id)
+            let is_kept = acknowledged.is_some() || end.wants_bytes(*id);
+            *pieces -= if is_kept { 0 } else { stream.incoming.pieces() };
+            is_kept
         });
     }
 
@@ -671,4 +722,32 @@ pub(super) fn emit_answer(content: &Content, out: &mut Vec<u8>) {
         keys.set(Level::Initial, Real::initial(packets[0].source, false));
     }
     content.emit(&mut keys, &mut Reading::of(std::ptr::null()), out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer that leaves gaps is not heard beyond a number of them, until it fills the first one.
+    #[test]
+    fn pieces_that_wait_are_bounded() {
+        let mut bytes = Bytes::default();
+        bytes.streams.insert(0, Stream::default());
+        let mut arrives = |position: u64| {
+            let piece = Piece { level: Level::OneRtt, part: Part::Stream(0), position, place: 0..1 };
+            let has_room = bytes.has_room(&[piece]);
+            let Bytes { streams, pieces, .. } = &mut bytes;
+            let incoming = &mut streams.get_mut(&0).expect("it is there").incoming;
+            if has_room {
+                counted(pieces, incoming, |incoming| incoming.put(position, &[7], 1 << 20));
+            }
+            (has_room, bytes.pieces)
+        };
+        for at in 0..20_000_u64 {
+            let (has_room, pieces) = arrives(2 * at + 2);
+            assert_eq!((has_room, pieces), (at < MOST_PIECES as u64, MOST_PIECES.min(at as usize + 1)));
+        }
+        assert_eq!(arrives(0), (true, MOST_PIECES + 1));
+        assert_eq!(arrives(1), (false, MOST_PIECES + 1), "nothing has been delivered yet");
+    }
 }

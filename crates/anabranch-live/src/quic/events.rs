@@ -59,6 +59,7 @@ pub enum HostEvent {
     StreamReset(u64),
     /// The peer wants nothing more of this end's part of a stream, which has been given up.
     StreamStopped(u64),
-    /// There is room in the send buffer of a stream again, after something was refused, or the stream is over.
+    /// There is room in the send buffer of a stream again, after something was refused, or the stream is
+    /// over.
     Writable(u64),
 }

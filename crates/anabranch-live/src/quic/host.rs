@@ -1,5 +1,5 @@
-//! Connections with many peers, without a socket: datagrams, commands and the time go in; datagrams and events
-//! come out. A datagram belongs to the connection of its connection ID, wherever it comes from.
+//! Connections with many peers, without a socket: datagrams, commands and the time go in; datagrams and
+//! events come out. A datagram belongs to the connection of its connection ID, wherever it comes from.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -357,8 +357,8 @@ impl Host {
         }
     }
 
-    /// If the limit is reached, the oldest of the connections that are being opened gives way, as its peer has
-    /// had the most time.
+    /// If the limit is reached, the oldest of the connections that are being opened gives way, as its peer
+    /// has had the most time.
     fn make_room(&mut self) {
         if self.accepted.len() >= self.settings.most_accepted
             && let Some(&oldest) = self.half_open.first()
@@ -521,8 +521,8 @@ impl Stack for Host {
         self.scratch = bytes;
     }
 
-    /// A client that has no answer yet believes that nobody is at the port, if the datagram that is quoted went
-    /// where its own go (RFC 9000 section 14.2.1).
+    /// A client that has no answer yet believes that nobody is at the port, if the datagram that is quoted
+    /// went where its own go (RFC 9000 section 14.2.1).
     fn handle_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
         let Unreachable { route, is_refused, reason } = unreachable;
         let Some(numbers) = self.by_peer.get(&(route.remote, route.port.unwrap_or(0))) else { return };

@@ -1,5 +1,5 @@
-//! QUIC with bytes, over UDP: a [`Host`] and its connections, with the bytes of their streams, the handshake of
-//! TLS and the keys of packets.
+//! QUIC with bytes, over UDP: a [`Host`] and its connections, with the bytes of their streams, the handshake
+//! of TLS and the keys of packets.
 
 mod certificate;
 mod connection;

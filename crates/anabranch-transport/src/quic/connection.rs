@@ -82,7 +82,8 @@ pub struct Connection {
     /// A user's own control, until it is on the path.
     has_own_control: bool,
     pub(super) half_close: bool,
-    /// Whether TLS makes the messages of the handshake, and the application's streams are all alike (`live.rs`).
+    /// Whether TLS makes the messages of the handshake, and the application's streams are all alike
+    /// (`live.rs`).
     pub(super) is_live: bool,
 
     pub(super) state: State,

@@ -47,13 +47,13 @@ impl Listener {
         if own != self.parameters.ports(self.place.side)[0] {
             return Answer::Nothing;
         }
-        let bytes = datagram.payload_bytes();
+        // As it came: a peer may write its packets longer than ours would be, and zeros behind them.
+        let bytes = packet.size.saturating_sub(self.headers());
         let content = match &datagram.content {
             Content::OtherVersion { ids, .. } => Door::versions(ids, bytes),
             Content::Packets(packets) => {
                 let Some(first) = packets.first() else { return Answer::Nothing };
                 if first.level == Level::OneRtt {
-                    let bytes = packet.size.saturating_sub(self.headers());
                     self.door.reset(first.destination, bytes, &mut self.numbers)
                 } else if Door::is_first(first, bytes) {
                     let from = [from, &peer.to_be_bytes()].concat();

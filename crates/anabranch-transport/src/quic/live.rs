@@ -25,8 +25,8 @@ impl Connection {
         self.on_packet_input(now, packet);
     }
 
-    /// The IDs by which the peer calls this end: until a server hears of a client that knows them, the one that
-    /// the client has made up, too.
+    /// The IDs by which the peer calls this end: until a server hears of a client that knows them, the one
+    /// that the client has made up, too.
     pub fn known_as(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         let first = (self.side == Side::B).then(|| self.handshake.first());
         self.paths[0].own_ids.all().chain(first)
@@ -172,8 +172,8 @@ impl Connection {
         }
     }
 
-    /// Whether there is a stream on which this end may still have to send, and up to where the peer has all of
-    /// it.
+    /// Whether there is a stream on which this end may still have to send, and up to where the peer has all
+    /// of it.
     pub fn acknowledged(&self, id: u64) -> Option<u64> {
         let send = self.streams.get(id)?.send.as_ref().filter(|send| send.reset.is_none())?;
         Some(send.acknowledged)
@@ -185,8 +185,8 @@ impl Connection {
     }
 
     /// Appends up to `length` bytes to a stream as far as the send buffer has room, and ends it with `fin`
-    /// behind all of them. Returns how many were taken, or [`None`] if nothing can be written there. Once some
-    /// were refused, [`Event::StreamWritable`] says that there is room.
+    /// behind all of them. Returns how many were taken, or [`None`] if nothing can be written there. Once
+    /// some were refused, [`Event::StreamWritable`] says that there is room.
     pub fn write_some(&mut self, id: u64, length: u32, fin: bool) -> Option<u32> {
         let most = self.parameters.send_buffer;
         let send = self.streams.sender(id).filter(|send| !send.is_finished && send.reset.is_none())?;

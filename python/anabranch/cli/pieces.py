@@ -1,0 +1,100 @@
+"""What commands that talk to peers share: standard input and output, a transport's settings."""
+
+import asyncio
+import contextlib
+import sys
+import threading
+import tomllib
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import BinaryIO
+
+from anabranch.errors import AnabranchError
+
+from .app import pairs
+from .messages import say
+
+_READ_AHEAD = 16
+
+
+class Pieces:
+    """The pieces of a file, which a thread reads ahead.
+
+    No one waits for it, as the file may never end.
+
+    It may be iterated over several times: each iteration goes on where the last one stopped.
+    """
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+        self._queue: asyncio.Queue[bytes | OSError] | None = None
+        self._is_over = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces that no iteration has taken yet."""
+        if self._queue is None:
+            self._queue = asyncio.Queue(_READ_AHEAD)
+            work = (self._queue, asyncio.get_running_loop())
+            threading.Thread(target=self._work, args=work, daemon=True).start()
+        while not self._is_over:
+            piece = await self._queue.get()
+            self._is_over = not piece or isinstance(piece, OSError)
+            if isinstance(piece, OSError):
+                raise piece
+            if piece:
+                yield piece
+
+    def _work(self, queue: asyncio.Queue[bytes | OSError], loop: asyncio.AbstractEventLoop) -> None:
+        piece: bytes | OSError = b"before the first"
+        # The loop may have been closed in the meantime.
+        with contextlib.suppress(RuntimeError, CancelledError):
+            while piece and not isinstance(piece, OSError):
+                try:
+                    piece = self._read()
+                except OSError as error:
+                    piece = error
+                asyncio.run_coroutine_threadsafe(queue.put(piece), loop).result()
+
+
+def standard_input() -> BinaryIO:
+    """Standard input, as bytes."""
+    if sys.stdin is None:
+        raise AnabranchError("standard input is closed; use </dev/null if there is no input")
+    # Not `sys.stdin`: Python cannot exit while a thread waits in it.
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def standard_output() -> BinaryIO:
+    """Standard output, as bytes."""
+    if sys.stdout is None:
+        raise AnabranchError("standard output is closed; use >/dev/null to discard output")
+    return sys.stdout.buffer
+
+
+def say_rate(what: str, total: int, seconds: float) -> None:
+    """Says how fast something was."""
+    rate = total * 8 / max(seconds, 1e-9) / 1e6
+    say(f"{what} {total} bytes in {seconds:.2f} s, {rate:.3g} Mbit/s")
+
+
+def value(text: str) -> object:
+    """Reads a value as TOML; anything that is not TOML is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def transport_settings(profile: str | None, sets: Sequence[str]) -> dict[str, object]:
+    """The transport's settings, as a scenario has them, from `--profile` and `--set`."""
+    settings: dict[str, object] = {} if profile is None else {"profile": profile}
+    for path, text in pairs(sets, "--set KEY=VALUE").items():
+        *tables, key = path.split(".")
+        place = settings
+        for table in tables:
+            inner = place.setdefault(table, {})
+            if not isinstance(inner, dict):
+                raise AnabranchError(f"`--set {path}={text}`: {table} is not a table")
+            place = inner
+        place[key] = value(text)
+    return settings

@@ -1,0 +1,108 @@
+"""The options that the commands of `anabranch quic` share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from anabranch.errors import AnabranchError
+from anabranch.support.files import check_file
+
+from .app import Flag, Natural, Sets
+from .pieces import transport_settings
+
+if TYPE_CHECKING:
+    from anabranch.quic import Certificate
+    from anabranch.quic.certificate import Anyone
+
+Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+_ALPN = ("anabranch",)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Sockets:
+    """Options of all these commands."""
+
+    alpn: Words = ()
+    """A protocol above QUIC that both ends must have in common; by default `anabranch`; may be
+    given several times."""
+    mtu: Natural = 1500
+    """The largest IP packet in bytes."""
+    profile: str | None = None
+    """The profile of the transport: rfc9000 or quinn."""
+    set_: Sets = ()
+    """A setting of a scenario's transport, KEY=VALUE; may be given several times."""
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None
+    """Write the counters of the connection to this file at its end."""
+
+    def settings(self) -> dict[str, object]:
+        """The transport's settings, as a scenario has them."""
+        check_file(self.json_file)
+        return transport_settings(self.profile, self.set_)
+
+    def protocols(self) -> list[str]:
+        """The protocols above QUIC."""
+        return [*(self.alpn or _ALPN)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Serving:
+    """Options of an end that waits."""
+
+    address: Words = ("127.0.0.1",)
+    """An address to bind to, by default that of this machine alone; 0.0.0.0 for all."""
+    cert: Path | None = None
+    """The certificate in PEM, and behind it those that vouch for it; by default a new one, for this
+    machine's name and the addresses, that only itself vouches for."""
+    key: Path | None = None
+    """The key of the certificate, in PEM."""
+    write_cert: Path | None = None
+    """Write a new certificate to this file, for `--trust` of peers."""
+
+    def certificate(self) -> "Certificate":
+        """What this end shows of itself."""
+        import socket
+
+        from anabranch.quic import Certificate, self_signed
+
+        if (self.cert is None) != (self.key is None):
+            given, other = ("--cert", "--key") if self.key is None else ("--key", "--cert")
+            raise AnabranchError(f"{given} is given without {other}; give both, or none")
+        if self.cert is not None and self.key is not None:
+            if self.write_cert is not None:
+                raise AnabranchError(
+                    "--write-cert writes a new certificate; it does not go with --cert"
+                )
+            return Certificate(self.cert.read_bytes(), self.key.read_bytes())
+        any_address = {"0.0.0.0", "::"}
+        own = [*dict.fromkeys(["localhost", socket.gethostname(), "127.0.0.1", *self.address])]
+        made = self_signed([name for name in own if name not in any_address])
+        if self.write_cert is not None:
+            self.write_cert.write_bytes(made.chain)
+        return made
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Trusting:
+    """Options of an end that connects."""
+
+    trust: Path | None = None
+    """The certificates in PEM of whom to believe; by default those that the system trusts."""
+    insecure: Annotated[bool, Flag] = False
+    """Believe anyone: look at no certificate."""
+    name: str | None = None
+    """The name for which the server's certificate must be; by default HOST."""
+
+    def whom(self) -> "bytes | Anyone | None":
+        """Whom to believe."""
+        from anabranch.quic import ANYONE
+
+        if self.insecure and self.trust is not None:
+            raise AnabranchError("--insecure and --trust are both given; give one of them")
+        if self.insecure:
+            return ANYONE
+        return None if self.trust is None else self.trust.read_bytes()

@@ -1,0 +1,461 @@
+"""A connection, and its streams."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from anabranch.errors import AnabranchError, LiveError, whole
+from anabranch.support.arguments import flag, octets
+from anabranch.support.waiting import Changed, until
+
+if TYPE_CHECKING:
+    from anabranch._engine import QuicHost
+
+_READ_AT_ONCE = 32_768
+"""Bytes that may have been read before the engine is told."""
+
+_MOST_CODE = 2**62 - 1
+"""What a number of QUIC can be."""
+
+_PART = 262_144
+"""Bytes that are handed to the engine at once."""
+
+
+class ConnectionClosedError(LiveError):
+    """The connection has ended.
+
+    Attributes
+    ----------
+    reason
+        `shutdown` (in order), `aborted` (by one end, or for what it did), `lost` (the peer cannot
+        be reached) or `failed` (the endpoint itself; the message says why).
+    code
+        The code with which the peer has closed, None if it has not: its application's, or QUIC's
+        own (RFC 9000 section 20).
+    """
+
+    def __init__(self, reason: str, code: tuple[int, bool] | None = None, why: str = "") -> None:
+        how = {
+            "failed": "has failed",
+            "shutdown": "has been closed",
+            "aborted": "has been aborted",
+            "lost": "is lost: the peer does not answer",
+        }.get(reason, reason)
+        if code is not None and (code[0] or not code[1]):
+            number, is_of_application = code
+            of = "its application's code" if is_of_application else "code"
+            how = f"{how} by the peer with {of} {number:#x}{_meaning(number, is_of_application)}"
+        super().__init__(f"the connection {how}{f': {why}' if why else ''}")
+        self.reason = reason
+        self.code = None if code is None else code[0]
+
+
+class StreamClosedError(LiveError):
+    """Nothing more can be read from the stream, or written to it, since an end has given it up."""
+
+
+def _meaning(code: int, is_of_application: bool) -> str:  # noqa: FBT001 - the engine's
+    """What a code of QUIC says (RFC 9000 section 20.1)."""
+    if is_of_application:
+        return ""
+    if 0x100 <= code < 0x200:
+        alerts = {40: "handshake_failure", 42: "bad_certificate", 48: "unknown_ca"}
+        alerts |= {46: "certificate_unknown", 45: "certificate_expired"}
+        alerts |= {120: "no_application_protocol", 80: "internal_error"}
+        return f" (TLS alert {alerts.get(code - 0x100, str(code - 0x100))})"
+    names = {0x2: "CONNECTION_REFUSED", 0x3: "FLOW_CONTROL_ERROR", 0x4: "STREAM_LIMIT_ERROR"}
+    names |= {0x1: "INTERNAL_ERROR", 0x5: "STREAM_STATE_ERROR", 0x6: "FINAL_SIZE_ERROR"}
+    names |= {0x7: "FRAME_ENCODING_ERROR", 0x8: "TRANSPORT_PARAMETER_ERROR"}
+    names |= {0x9: "CONNECTION_ID_LIMIT_ERROR", 0xA: "PROTOCOL_VIOLATION", 0xB: "INVALID_TOKEN"}
+    names |= {0xC: "APPLICATION_ERROR", 0xD: "CRYPTO_BUFFER_EXCEEDED", 0xE: "KEY_UPDATE_ERROR"}
+    return f" ({names[code]})" if code in names else ""
+
+
+class Stream:
+    """A stream of a connection, with both directions or with one."""
+
+    def __init__(self, connection: "Connection", number: int) -> None:
+        self._connection = connection
+        self.number = number
+        """Its number (RFC 9000 section 2.1)."""
+        self._pieces: deque[bytes] = deque()
+        self._is_over = False
+        self._is_reset = False
+        self._has_ended = not self.writes
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this end has opened it."""
+        return self.number & 1 == self._connection._own_bit
+
+    @property
+    def reads(self) -> bool:
+        """Whether the peer sends on it."""
+        return not self.number & 2 or not self.is_ours
+
+    @property
+    def writes(self) -> bool:
+        """Whether this end sends on it."""
+        return not self.number & 2 or self.is_ours
+
+    async def write(self, data: bytes | bytearray | memoryview, *, end: bool = False) -> None:
+        """Appends bytes; waits while the send buffer is full.
+
+        Parameters
+        ----------
+        data
+            The bytes; none with `end` if the stream only ends.
+        end
+            Nothing follows.
+
+        Raises
+        ------
+        StreamClosedError
+            It has ended, or an end has given it up.
+        ConnectionClosedError
+            The connection has ended.
+        """
+        content = memoryview(octets("data", data))
+        flag("end", end)
+        connection, place = self._connection, 0
+        while True:
+            connection._check_open()
+            if self._has_ended:
+                raise StreamClosedError(f"stream {self.number} takes nothing more")
+            part = content[place : place + _PART]
+            is_last = place + len(part) == len(content)
+            connection._changed.clear()
+            try:
+                taken = connection._host.write(
+                    connection._number, self.number, bytes(part), is_last and end
+                )
+            except BrokenPipeError:
+                self._has_ended = True
+                continue
+            place += taken
+            if taken < len(part):
+                await connection._changed.wait()
+            elif is_last:
+                self._has_ended |= end
+                return
+
+    async def end(self) -> None:
+        """Says that nothing follows."""
+        await self.write(b"", end=True)
+
+    async def read(self) -> bytes:
+        """The next bytes, as they have come; no bytes once the stream is over.
+
+        Raises
+        ------
+        StreamClosedError
+            The peer has given it up.
+        ConnectionClosedError
+            The connection has ended before the stream.
+        """
+        connection = self._connection
+        await until(
+            connection._changed,
+            lambda: (
+                self._pieces or self._is_over or self._is_reset or connection._reason is not None
+            ),
+        )
+        if self._pieces:
+            piece = self._pieces.popleft()
+            connection._has_read(len(piece), 0)
+            return piece
+        if self._is_over or not self.reads:
+            return b""
+        if self._is_reset:
+            raise StreamClosedError(f"the peer has given up stream {self.number}")
+        connection._check_open()
+        return b""
+
+    async def read_all(self, most: float = math.inf) -> bytes:
+        """All bytes up to the end, at most so many; raises as `read`, and a LiveError for more."""
+        pieces, total = [], 0
+        while piece := await self.read():
+            pieces.append(piece)
+            total += len(piece)
+            if total > most:
+                raise LiveError(f"stream {self.number} has more than {most:g} bytes")
+        return b"".join(pieces)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The bytes as they come, up to the end; raises as `read`."""
+        return self._parts()
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        while piece := await self.read():
+            yield piece
+
+    def reset(self, code: int = 0) -> None:
+        """Gives up what this end sends: the peer is told, with a code of the application."""
+        self._has_ended = True
+        self._connection._give_up(self.number, code, reset=True)
+
+    def stop(self, code: int = 0) -> None:
+        """Wants nothing more of what the peer sends, and tells it, with a code."""
+        self._connection._give_up(self.number, code, reset=False)
+        self._is_reset = True
+        for piece in self._pieces:
+            self._connection._has_read(len(piece), 0)
+        self._pieces.clear()
+
+
+class Connection:
+    """A connection of an `Endpoint`; see the package for an example.
+
+    At the end of an `async with` block it is closed once the peer has everything, or at once with
+    code 1 if an exception leaves the block.
+    """
+
+    def __init__(self, host: "QuicHost", number: int) -> None:
+        self._host = host
+        self._number = number
+        self._own_bit = 0
+        self._streams: dict[int, Stream] = {}
+        self._incoming: deque[Stream] = deque()
+        self._datagrams: deque[bytes] = deque()
+        self._read = self._messages_read = self._waiting = 0
+        self._protocol: str | None = None
+        self._reason: str | None = None
+        self._code: tuple[int, bool] | None = None
+        self._why = ""
+        self._counted: dict[str, float] = {}
+        self._route: tuple[str, str, int] | None = None
+        self._changed = Changed()
+
+    @property
+    def protocol(self) -> str:
+        """The protocol above QUIC that both ends have agreed on (ALPN)."""
+        return self._protocol or ""
+
+    @property
+    def peer(self) -> str:
+        """The peer's address and port."""
+        route = self._route or self._host.route(self._number)
+        if route is None:
+            return "a peer"
+        self._route = route
+        return f"[{route[1]}]:{route[2]}" if ":" in route[1] else f"{route[1]}:{route[2]}"
+
+    async def open(self, *, bidirectional: bool = True) -> Stream:
+        """Opens a stream; waits while the peer permits no more of this kind.
+
+        Raises
+        ------
+        ConnectionClosedError
+            The connection has ended.
+        """
+        flag("bidirectional", bidirectional)
+        while True:
+            self._check_open()
+            self._changed.clear()
+            try:
+                number = self._host.open_stream(self._number, bidirectional)
+            except BrokenPipeError:
+                number = None
+            if number is not None:
+                self._own_bit = number & 1
+                # Nothing comes on a stream that only this end writes on.
+                return self._stream(number) if bidirectional else Stream(self, number)
+            await self._changed.wait()
+
+    async def accept(self) -> Stream:
+        """Waits for the next stream that the peer opens.
+
+        Raises
+        ------
+        ConnectionClosedError
+            The connection has ended.
+        """
+        await until(self._changed, lambda: self._incoming or self._reason is not None)
+        if not self._incoming:
+            self._check_open()
+        return self._incoming.popleft()
+
+    async def streams(self) -> AsyncIterator[Stream]:
+        """The streams that the peer opens, until the connection is closed in order."""
+        while True:
+            try:
+                stream = await self.accept()
+            except ConnectionClosedError as closed:
+                if closed.reason == "shutdown":
+                    return
+                raise
+            yield stream
+
+    def send_datagram(self, data: bytes | bytearray | memoryview) -> None:
+        """Sends a message once, which may be lost (RFC 9221).
+
+        Raises
+        ------
+        LiveError
+            It is too long, or the peer takes none.
+        ConnectionClosedError
+            The connection has ended.
+        """
+        self._check_open()
+        try:
+            self._host.send_datagram(self._number, octets("data", data))
+        except BrokenPipeError:
+            raise ConnectionClosedError("shutdown") from None
+
+    async def receive_datagram(self) -> bytes:
+        """Waits for the next message.
+
+        Raises
+        ------
+        ConnectionClosedError
+            The connection has ended.
+        """
+        await until(self._changed, lambda: self._datagrams or self._reason is not None)
+        if not self._datagrams:
+            self._check_open()
+        message = self._datagrams.popleft()
+        self._has_read(len(message), 1)
+        return message
+
+    def update_keys(self) -> bool:
+        """Goes on with new keys (RFC 9001 section 6); false if it is too early for that."""
+        self._check_open()
+        return self._host.update_keys(self._number)
+
+    def scalars(self) -> dict[str, float]:
+        """Its counters, by the names that a simulated connection's have."""
+        if self._reason is not None:
+            return self._counted
+        return self._host.scalars(self._number)
+
+    @property
+    def reason(self) -> str | None:
+        """How it has ended: `shutdown`, `aborted`, `lost` or `failed`; None while it lives."""
+        return self._reason
+
+    async def shutdown(self) -> None:
+        """Closes it once the peer has everything that was written; waits for that."""
+        if self._reason is None:
+            self._host.shut_down(self._number)
+            await self.ended()
+
+    async def close(self, code: int = 0) -> None:
+        """Closes it at once, with a code of the application."""
+        whole("code", code, 0, _MOST_CODE)
+        if self._reason is None:
+            self._host.close_connection(self._number, code)
+            await self.ended()
+
+    async def ended(self) -> None:
+        """Waits until it has ended, for whatever reason."""
+        await until(self._changed, lambda: self._reason is not None)
+
+    async def __aenter__(self) -> Self:
+        """Gives the connection itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        """Closes the connection in order, or at once if an exception leaves the block."""
+        if self._reason is None:
+            await (self.shutdown() if error is None else self.close(1))
+
+    def _begin_close(self, code: int) -> None:
+        if self._reason is None:
+            self._host.close_connection(self._number, code)
+
+    def _closed(self) -> ConnectionClosedError:
+        return ConnectionClosedError(self._reason or "shutdown", self._code, self._why)
+
+    def _check_open(self) -> None:
+        if self._reason is not None:
+            raise self._closed()
+
+    def _has_read(self, count: int, messages: int) -> None:
+        self._read += count
+        self._messages_read += messages
+        self._waiting -= 1
+        if self._read >= _READ_AT_ONCE or not self._waiting:
+            if self._reason is None:
+                self._host.has_read(self._number, self._read, self._messages_read)
+            self._read = self._messages_read = 0
+
+    def _give_up(self, stream: int, code: int, *, reset: bool) -> None:
+        whole("code", code, 0, _MOST_CODE)
+        if self._reason is None:
+            self._host.give_up_stream(self._number, stream, code, reset)
+
+    def _stream(self, number: int) -> Stream:
+        stream = self._streams.get(number)
+        if stream is None:
+            stream = self._streams[number] = Stream(self, number)
+            if not stream.is_ours:
+                self._incoming.append(stream)
+        return stream
+
+    async def _opened(self, patience: float) -> None:
+        limit = None if math.isinf(patience) else patience
+        try:
+            async with asyncio.timeout(limit):
+                await until(
+                    self._changed, lambda: self._protocol is not None or self._reason is not None
+                )
+        except TimeoutError:
+            self._begin_close(1)
+            raise LiveError(f"the peer has not answered within {patience:g} s") from None
+        if self._protocol is None:
+            self._check_open()
+
+    def _fail(self, why: str) -> None:
+        """Ends the connection because the endpoint has failed."""
+        if self._reason is None:
+            self._reason, self._why = "failed", why
+        self._changed.set()
+
+    def _take(self, kind: str, particulars: object) -> None:
+        """Handles an event from the engine."""
+        match kind, particulars:
+            case "received", (int(number), bytes(data)):
+                self._stream(number)._pieces.append(data)
+                self._waiting += 1
+            case "stream_ended", int(number):
+                self._last(number)._is_over = True
+            case "stream_reset", int(number):
+                self._last(number)._is_reset = True
+            case "datagram", bytes(data):
+                self._datagrams.append(data)
+                self._waiting += 1
+            case (("connected" | "accepted"), str(protocol)):
+                self._own_bit = int(kind == "accepted")
+                self._protocol = protocol
+            case "closed", (str(reason), code, (str() | None) as why, dict(counted)):
+                self._reason, self._counted, self._why = reason, counted, why or ""
+                match code:
+                    case int(number), bool(is_of_application):
+                        self._code = number, is_of_application
+        self._changed.set()
+
+    def _last(self, number: int) -> Stream:
+        """A stream on which the peer sends nothing more: from now on, who reads it keeps it."""
+        stream = self._stream(number)
+        del self._streams[number]
+        return stream
+
+
+def check_protocols(protocols: list[str]) -> list[str]:
+    """Protocols above QUIC, at least one, as TLS can name them."""
+    if not protocols:
+        raise AnabranchError("protocols: there is none; name at least one (ALPN)")
+    for protocol in protocols:
+        if not 1 <= len(protocol.encode()) <= 255:
+            raise AnabranchError(
+                f"protocols: a name has from 1 to 255 bytes, not {len(protocol.encode())}"
+            )
+    return protocols

@@ -1,0 +1,300 @@
+"""An endpoint: a socket of UDP, and the connections over it."""
+
+import asyncio
+import ipaddress
+import math
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from anabranch import _engine
+from anabranch.errors import AnabranchError, LiveError, whole
+from anabranch.support.accepting import Accepting, Bell
+from anabranch.support.arguments import escaped, keys, positive, text, texts
+from anabranch.support.settings_text import settings_text
+
+from .certificate import Anyone, Certificate, roots_of
+from .connection import Connection, check_protocols
+from .engine import check_engine
+
+if TYPE_CHECKING:
+    from anabranch._engine import QuicHost
+
+DEFAULTS: Mapping[str, object] = {
+    "send_buffer": "1 MB",
+    "max_data": "4 MB",
+    "max_stream_data": "2 MB",
+    "datagrams": True,
+}
+"""Defaults of live connections where they differ from a scenario's."""
+
+
+class Endpoint:
+    """A socket, a thread that serves it, and any number of connections.
+
+    Use it in `async with`: leaving the block closes the socket, and peers of connections that have
+    not been closed will notice.
+
+    Parameters
+    ----------
+    addresses
+        Addresses to bind to; none for all addresses of the system.
+    port
+        The port of UDP; 0 for any.
+    mtu
+        The largest IP packet in bytes, from 1280 to 65535.
+    most_accepted
+        Connections that peers may have open at the same time; further ones are not answered.
+
+    Raises
+    ------
+    LiveError
+        A socket cannot be bound; or the engine was built without QUIC.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str] = (),
+        *,
+        port: int = 0,
+        mtu: int = 1500,
+        most_accepted: int = 10_000,
+    ) -> None:
+        self._addresses = texts("addresses", addresses)
+        self._port = whole("port", port, 0, 65_535)
+        self._mtu = whole("mtu", mtu, 1280, 65_535)
+        self._most = whole("most_accepted", most_accepted, 0, 2**32)
+        self._host: QuicHost | None = None
+        self._process = os.getpid()
+        self._bell: Bell | None = None
+        self._connections: dict[int, Connection] = {}
+        self._listener: Listener | None = None
+
+    async def __aenter__(self) -> Self:
+        """Binds the socket."""
+        check_engine()
+        if self._process != os.getpid():
+            # What a process has opened that this one was forked from stays that process's.
+            self._connections.clear()
+            self._listener = None
+            self._process = os.getpid()
+        self._bell = await Bell.hang(self._take_news)
+        try:
+            self._host = _engine.QuicHost(
+                self._addresses, self._port, self._mtu, self._most, self._bell.port
+            )
+        except BaseException:
+            self._bell.close()
+            raise
+        self._bell.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        """Closes the socket."""
+        if self._process != os.getpid():
+            return
+        if self._bell is not None:
+            self._bell.close()
+        if self._host is not None:
+            self._host.close()
+        for connection in self._connections.values():
+            connection._take("closed", ("aborted", None, "the endpoint is closed", {}))
+        if self._listener is not None:
+            self._listener._close()
+        # The endpoint may be opened again, and its connections are then numbered anew.
+        self._connections.clear()
+        self._listener = None
+
+    @property
+    def port(self) -> int:
+        """The port of UDP."""
+        return self._live().udp_port or 0
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        *,
+        protocols: Sequence[str],
+        trust: bytes | Anyone | None = None,
+        server_name: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        patience: float = math.inf,
+    ) -> Connection:
+        """Opens a connection.
+
+        Parameters
+        ----------
+        host
+            The server's name or address.
+        port
+            Its port of UDP.
+        protocols
+            Protocols above QUIC (ALPN), of which the server takes one.
+        trust
+            The certificates in PEM of whom the client believes; by default those that the system
+            trusts. `ANYONE` takes every certificate.
+        server_name
+            The name or address for which the certificate must be; by default `host`.
+        settings
+            The keys of a scenario's `transport` of kind `quic`, such as `{"idle_timeout": "5 s"}`.
+        patience
+            Seconds after which a server that does not answer is given up; by default after the idle
+            timeout.
+
+        Raises
+        ------
+        ConnectionClosedError
+            The server refuses, does not answer, or is not believed.
+        LiveError
+            It has not answered within `patience`; or what is to be trusted is no certificate.
+        ScenarioError
+            A setting does not exist, or its value is impossible.
+        """
+        whole("port", port, 1, 65_535)
+        patience = positive("patience", patience)
+        names = check_protocols(texts("protocols", protocols))
+        name = text("server_name", host if server_name is None else server_name)
+        roots, given = roots_of(trust), _json(settings)
+        address = await _resolved(host)
+        number = self._live().connect(address, port, name, given, roots, names)
+        connection = self._connection(number)
+        try:
+            await connection._opened(patience)
+        except asyncio.CancelledError:
+            connection._begin_close(1)
+            raise
+        return connection
+
+    @asynccontextmanager
+    async def listen(
+        self,
+        certificate: Certificate,
+        *,
+        protocols: Sequence[str],
+        settings: Mapping[str, object] | None = None,
+    ) -> AsyncIterator["Listener"]:
+        """Waits for clients while the block lasts; gives a `Listener`.
+
+        At the end of the block, connections that it has not returned are closed.
+
+        Parameters
+        ----------
+        certificate
+            What the server shows of itself.
+        protocols
+            Protocols above QUIC (ALPN), the most wanted first.
+        settings
+            As in `connect`.
+        """
+        if not isinstance(certificate, Certificate):
+            raise AnabranchError("certificate: a `Certificate` is wanted, with chain and key")
+        names = check_protocols(texts("protocols", protocols))
+        chain, key = certificate.chain, certificate.key
+        self._live().listen(_json(settings), chain, key, names)
+        listener = self._listener = Listener()
+        try:
+            yield listener
+        finally:
+            self._listener = None
+            with suppress(LiveError):  # the endpoint is closed, or has failed
+                self._live().stop_listening()
+                for connection in listener._close("the listener has been closed"):
+                    connection._begin_close(0)
+
+    def _live(self) -> "QuicHost":
+        if self._host is None:
+            raise LiveError("the endpoint is not open; use it in `async with`")
+        self._host.check_process()
+        return self._host
+
+    def _fail(self, sentence: str) -> None:
+        """Stops all sending and receiving; all who wait get this reason."""
+        for connection in self._connections.values():
+            connection._fail(sentence)
+        self._connections.clear()
+        if self._listener is not None:
+            self._listener._close(sentence)
+
+    def _connection(self, number: int) -> Connection:
+        if number not in self._connections:
+            self._connections[number] = Connection(self._live(), number)
+        return self._connections[number]
+
+    def _take_news(self) -> None:
+        if self._host is None:
+            return
+        try:
+            news = self._host.news()
+        except LiveError as failure:
+            self._fail(str(failure))
+            return
+        for number, kind, particulars in news:
+            connection = self._connection(number)
+            connection._take(kind, particulars)
+            if kind == "accepted":
+                if self._listener is None or self._listener._is_full():
+                    self._host.close_connection(number, 0)
+                else:
+                    self._listener._take(connection)
+            if kind == "closed":
+                del self._connections[number]
+
+
+class Listener(Accepting[Connection]):
+    """The connections that clients open; each is returned once."""
+
+
+@asynccontextmanager
+async def connect(
+    host: str,
+    port: int,
+    *,
+    protocols: Sequence[str],
+    trust: bytes | Anyone | None = None,
+    server_name: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    patience: float = math.inf,
+) -> AsyncIterator[Connection]:
+    """A connection from an endpoint of its own, which is closed at the end of the block.
+
+    The parameters are those of `Endpoint.connect`.
+    """
+    async with Endpoint() as endpoint:
+        connection = await endpoint.connect(
+            host,
+            port,
+            protocols=protocols,
+            trust=trust,
+            server_name=server_name,
+            settings=settings,
+            patience=patience,
+        )
+        async with connection:
+            yield connection
+
+
+async def _resolved(host: str) -> str:
+    """The first address of this name."""
+    name = text("host", host, "a name or an address")
+    with suppress(ValueError):
+        return str(ipaddress.ip_address(name))
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        sentence = f"host = `{escaped(name)}` is neither an address nor a known name"
+        raise AnabranchError(sentence) from None
+    return str(found[0][4][0])
+
+
+def _json(settings: Mapping[str, object] | None) -> str:
+    return settings_text({**DEFAULTS, **keys("settings", settings)})

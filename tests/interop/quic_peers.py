@@ -1,0 +1,80 @@
+"""QUIC stacks that are not ours, each as a server that sends every stream back, and as a client."""
+
+import hashlib
+import importlib
+import importlib.util
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from peers import MissingError
+
+from anabranch import quic
+
+ALPN = "interop"
+HOST = "127.0.0.1"
+
+
+class Server(Protocol):
+    """A server at work."""
+
+    async def update_keys(self) -> None:
+        """Updates the keys of its connection."""
+
+    async def close(self, code: int) -> None:
+        """Closes its connection."""
+
+    async def closed(self) -> int:
+        """Waits for the end of its connection; the code with which the other end has closed."""
+
+
+class Client(Server, Protocol):
+    """A connected client."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+
+    async def exchange(self, size: int) -> None:
+        """Writes so much on a stream, and compares what comes back."""
+
+    async def exchange_many(self, count: int, size: int) -> None:
+        """The same on many streams at a time."""
+
+    async def datagram(self, data: bytes) -> bytes:
+        """Sends a message, and gives the one that comes back."""
+
+
+class Peer(Protocol):
+    """A stack."""
+
+    negotiates_versions: bool
+    chooses_ciphers: bool
+
+    def server(
+        self, port: int, made: quic.Certificate, folder: Path, **options: object
+    ) -> AbstractAsyncContextManager[Server]:
+        """Runs a server."""
+
+    def client(
+        self, own: int, port: int, made: quic.Certificate, folder: Path, **options: object
+    ) -> AbstractAsyncContextManager[Client]:
+        """Runs a client."""
+
+
+def content(size: int) -> bytes:
+    """What a client writes."""
+    block = hashlib.shake_256(b"client").digest(min(size, 1 << 20))
+    return (block * (size // len(block) + 1))[:size] if size else b""
+
+
+NAMES = ("aioquic",)
+"""The stacks that are not ours."""
+
+
+def find(name: str) -> Peer:
+    """The stack of this name; a `MissingError` says what this machine lacks."""
+    if importlib.util.find_spec(name) is None:
+        raise MissingError("aioquic is not installed: pip install --group interop")
+    peer: Peer = importlib.import_module("aioquic_peer").Aioquic()
+    return peer
