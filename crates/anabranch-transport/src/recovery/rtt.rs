@@ -198,19 +198,33 @@ impl Rtt {
     }
 
     /// Takes a sample, which ends a back-off except by [`Rule::Rfc9002`].
+    #[inline]
     pub fn on_sample(&mut self, sample: &Sample) {
-        let Limits { min, max, clock, .. } = self.limits;
+        let Limits { min, max, .. } = self.limits;
         self.latest = sample.rtt;
         self.first_sample = self.first_sample.or(Some(sample.now));
-        let timeout = match &mut self.rule {
-            Rule::Linux(linux) => {
-                linux.on_sample(min, sample.rtt, sample.acknowledged, sample.sent);
-                (self.srtt, self.rttvar) = (linux.srtt(), linux.deviation());
-                linux.rto()
-            }
+        // What most acknowledgements of TCP do stands here, so that it is inlined there.
+        if let Rule::Linux(linux) = &mut self.rule {
+            linux.on_sample(min, sample.rtt, sample.acknowledged, sample.sent);
+            (self.srtt, self.rttvar) = (linux.srtt(), linux.deviation());
+            self.base = linux.rto().max(min).min(max);
+            return self.end_back_off();
+        }
+        self.base = self.smooth(sample).max(min).min(max);
+        if matches!(self.rule, Rule::Rfc9002) {
+            self.rto = self.backed_off(self.base).min(max);
+        } else {
+            self.end_back_off();
+        }
+    }
+
+    /// Takes a sample by any rule but Linux's, and returns the timeout without its limits.
+    fn smooth(&mut self, sample: &Sample) -> Duration {
+        match &mut self.rule {
+            Rule::Linux(linux) => linux.rto(),
             Rule::MeanDeviation => self.smooth_by_mean_deviation(sample.rtt),
             Rule::PeakHopper(weights, hopper) => {
-                let timeout = hopper.on_sample(sample.rtt, clock.granularity);
+                let timeout = hopper.on_sample(sample.rtt, self.limits.clock.granularity);
                 let weights = *weights;
                 self.smooth_by_rfc_9260(weights, sample);
                 timeout
@@ -221,12 +235,6 @@ impl Rtt {
                 let weights = *weights;
                 self.smooth_by_rfc_9260(weights, sample)
             }
-        };
-        self.base = timeout.max(min).min(max);
-        if matches!(self.rule, Rule::Rfc9002) {
-            self.rto = self.backed_off(self.base).min(max);
-        } else {
-            self.end_back_off();
         }
     }
 
