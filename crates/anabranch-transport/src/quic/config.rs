@@ -13,7 +13,7 @@ use crate::units::Bytes;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "QuicConfig")]
 pub struct Config {
-    /// Whose defaults: "rfc9000" (default), "noq" (1.x), "picoquic" (August 2026), "quic_go" (August 2026) or
+    /// Whose defaults: "rfc9000" (default), "noq" (1.x), "picoquic" (August 2026), `quic_go` (August 2026) or
     /// "quinn" (0.11).
     pub profile: Profile,
     /// Congestion control; default cubic, in profiles `quic_go` and `picoquic` reno.

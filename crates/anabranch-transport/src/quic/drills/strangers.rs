@@ -243,12 +243,12 @@ fn client(config: &Config, seed: u64) -> Connection {
     Connection::new(&parameters, Side::A, &[1_500], IpVersion::Ipv4, streams, "client")
 }
 
-/// What an end sends; [`None`] for an event.
-fn sent(end: &mut Connection, now: Time) -> Vec<Box<Packet>> {
+/// What an end sends.
+fn sent(end: &mut Connection, now: Time) -> Vec<Packet> {
     let mut packets = Vec::new();
     loop {
         match end.poll_output(now) {
-            Output::Transmit(packet) => packets.push(packet),
+            Output::Transmit(packet) => packets.push(*packet),
             Output::Event(_) => {}
             Output::Timeout(_) => return packets,
         }
@@ -271,8 +271,8 @@ fn a_listener_opens_connections() {
             now += ms(10);
             for packet in sent(&mut client, now) {
                 match &mut server {
-                    Some(server) => server.handle_input(now, Input::Packet(packet)),
-                    None => match listener.handle_packet_of(now, &[10, 0, 0, 1], packet) {
+                    Some(server) => server.handle_input(now, Input::Packet(Box::new(packet))),
+                    None => match listener.handle_packet_of(now, &[10, 0, 0, 1], Box::new(packet)) {
                         Answer::Accepted(connection) => server = Some(connection),
                         Answer::Reply(packet) => {
                             replies += 1;
@@ -285,7 +285,7 @@ fn a_listener_opens_connections() {
             if let Some(server) = &mut server {
                 for packet in sent(server, now) {
                     assert!(client.owns(&packet));
-                    client.handle_input(now, Input::Packet(packet));
+                    client.handle_input(now, Input::Packet(Box::new(packet)));
                 }
                 delivered = server.stats().bytes_delivered;
             }
@@ -311,7 +311,7 @@ fn a_flood_leaves_nothing_behind() {
             datagram.source_port = source as u16 | 1;
         }
         let size = packet.size;
-        match listener.handle_packet_of(Time::ZERO, &source.to_be_bytes(), packet) {
+        match listener.handle_packet_of(Time::ZERO, &source.to_be_bytes(), Box::new(packet)) {
             Answer::Reply(reply) => {
                 assert!(3 * reply.size < size);
                 let Body::Quic(datagram) = &reply.body else { panic!("QUIC sends QUIC") };
