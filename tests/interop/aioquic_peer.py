@@ -25,11 +25,12 @@ OTHER_VERSION = 0x1A2A3A4A
 class Aioquic:
     """aioquic, in this process."""
 
+    name: str = "aioquic"
     negotiates_versions: bool = True
     chooses_ciphers: bool = True
 
     def __str__(self) -> str:
-        return "aioquic"
+        return self.name
 
     @contextlib.asynccontextmanager
     async def server(

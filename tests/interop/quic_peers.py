@@ -48,8 +48,17 @@ class Client(Server, Protocol):
 class Peer(Protocol):
     """A stack."""
 
-    negotiates_versions: bool
-    chooses_ciphers: bool
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def negotiates_versions(self) -> bool:
+        """Whether it can be told to speak another version first, or only."""
+
+    @property
+    def chooses_ciphers(self) -> bool:
+        """Whether it can be told which cipher to use."""
 
     def server(
         self, port: int, made: quic.Certificate, folder: Path, **options: object

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use anabranch_transport::endpoint::{
-    CloseReason, Command, Endpoint as _, Event, Input, Observed as _, Output, Received,
-};
+use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output, Received};
 use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::quic::tls::{Failure, Tls};
 use anabranch_transport::quic::{Connection, code};
 use anabranch_transport::report::Row;

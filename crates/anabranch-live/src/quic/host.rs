@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Keeper as _, Observed as _, Site};
+use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Keeper as _, Site};
 use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
+use anabranch_transport::observed::Observed as _;
 use anabranch_transport::quic::tls::{Client, Server};
 use anabranch_transport::quic::{Config, Connection, Listener};
 use anabranch_transport::report::Row;

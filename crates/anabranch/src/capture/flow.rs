@@ -13,10 +13,10 @@ use anabranch_transport::wire::mptcp::Handshake;
 use anabranch_transport::wire::mptcp::context::MptcpSending;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
 use anabranch_transport::wire::sctp::context::SctpSending;
+#[cfg(feature = "quic")]
+use anabranch_transport::wire::udp;
 use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
-#[cfg(feature = "quic")]
-use anabranch_transport::wire::{ip, udp};
 
 use super::addresses::OfFlow;
 #[cfg(feature = "quic")]
