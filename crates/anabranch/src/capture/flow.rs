@@ -94,12 +94,9 @@ impl Flow {
     }
 
     /// Lines of an SSLKEYLOGFILE, if there are any.
+    #[cfg(feature = "quic")]
     pub(super) fn key_log(&self) -> String {
-        #[cfg(feature = "quic")]
-        if let Some(connections) = &self.quic {
-            return connections.key_log();
-        }
-        String::new()
+        self.quic.as_ref().map(Connections::key_log).unwrap_or_default()
     }
 
     /// The bytes of a packet that one side sends now.

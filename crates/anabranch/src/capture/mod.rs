@@ -100,7 +100,10 @@ impl Capture {
                 Flow::new(name, scenario.seed, addresses, is_cut, flow)
             })
             .collect::<Vec<_>>();
+        #[cfg(feature = "quic")]
         let key_log: String = flows.iter().map(Flow::key_log).collect();
+        #[cfg(not(feature = "quic"))]
+        let key_log = String::new();
         let (file, error) = File::new(scenario, sink, at, &key_log);
         Self { file, flows, followed: Vec::new(), seen: VecDeque::new(), written: 0, bytes: 0, error }
     }
