@@ -46,6 +46,9 @@ _FACTORS = (0.0, 0.1, 0.5, 1.0, 1.0, 1.5, 2.0, 10.0)
 PLUGINS = "own.py"
 """The file of the plug-ins that scenarios use, beside them."""
 
+_NESTED = ("bands", "child")
+"""Keys of a queue discipline with further ones in it."""
+
 _CLASSES = {
     "CongestionControlConfig": ("Gentle", "Refuses", "Reno"),
     "PathPolicyConfig": ("Centric", "DelayCentric"),
@@ -440,7 +443,7 @@ class Generator:
             key for key in optional for _ in range(4 if self._chooses(properties[key]) else 1)
         ]
         chosen = draw.sample(weighed, min(draw.choice((0, 0, 1, 2, 3, 4, 6)), len(weighed)))
-        chosen += [key for key in optional if self._leads(properties[key]) and key != "child"]
+        chosen += [key for key in optional if self._leads(properties[key]) and key not in _NESTED]
         table: Tree = {}
         for key in dict.fromkeys([*required, *chosen]):
             if key == "class":
@@ -454,6 +457,8 @@ class Generator:
                 table[key] = self._timetable(properties[key])
             elif key == "child" and draw.random() < 0.3:
                 continue
+            elif key == "bands":
+                table[key] = self._bands()
             else:
                 table[key] = self._value(properties[key], node)
         if table.get("kind") == "gilbert":
@@ -479,6 +484,18 @@ class Generator:
         forms = [node, *node.get("anyOf", ())]
         names = [form["$ref"].rpartition("/")[2] for form in forms if "$ref" in form]
         return any(len(self.schema["$defs"][name].get("oneOf", ())) > 2 for name in names)
+
+    def _bands(self) -> list[Tree]:
+        """Bands of which one has the packets that no other names."""
+        draw = self.random
+        names, numbers = self.schema["$defs"]["Dscp"]["anyOf"]
+        urgent = {"dscp": [*draw.sample(names["enum"], draw.randint(1, 2)), numbers["maximum"]]}
+        bands: list[Tree] = draw.choice(([{}], [urgent, {}], [urgent, {}, {"dscp": [2]}]))
+        for band in bands:
+            if draw.random() < 0.2:
+                queue = self.schema["$defs"]["BandConfig"]["properties"]["queue"]
+                band["queue"] = self._value(queue, {})
+        return bands
 
     def _timetable(self, node: Any) -> list[Any]:
         value = node["items"]["prefixItems"][1]

@@ -6,7 +6,6 @@
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
 use anabranch_live::sctp::{AssociationId, Extent, Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
-use anabranch_transport::cc::Config as Control;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::flow::PathId;
 use anabranch_transport::observed::{Observed as _, PathSample};

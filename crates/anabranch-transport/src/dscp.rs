@@ -56,7 +56,6 @@ impl Dscp {
     }
 
     /// Whether it is the default, which serialised settings leave out.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub fn is_default(&self) -> bool {
         *self == Self::CS0
     }

@@ -13,14 +13,14 @@ use super::super::lanes;
 pub enum CakeDiffserv {
     /// One tin for all.
     Besteffort,
-    /// Three tins: `bulk` (LE, CS1), `best_effort`, and `voice` (CS7, CS6, EF, VA, 4), which has priority for
-    /// up to a quarter of the bandwidth.
+    /// Three tins: `bulk` (`le`, `cs1`), `best_effort`, and `voice` (`cs6`, `cs7`, `ef`, `va`, 4), which has
+    /// priority for up to a quarter of the bandwidth.
     #[default]
     Diffserv3,
-    /// Four tins: `bulk` (LE, CS1), `best_effort` (which has AF1x, too), `video` (AF4x, AF3x, AF2x, CS3, CS2,
-    /// 4) for up to half of the bandwidth, and `voice` (CS7, CS6, EF, VA, CS5, CS4) for up to a quarter.
+    /// Four tins: `bulk` (`le`, `cs1`), `best_effort`, `video` (`cs2`, `cs3`, `af21` to `af43`, 4) for up to
+    /// half of the bandwidth, and `voice` (`cs4` to `cs7`, `ef`, `va`) for up to a quarter.
     Diffserv4,
-    /// Eight tins, from `tin_0` (LE) to `tin_7` (CS7, CS6), each for up to 7/8 of the one before.
+    /// Eight tins, from `tin_0` (`le`) to `tin_7` (`cs6`, `cs7`), each for up to 7/8 of the one before.
     Diffserv8,
     /// Eight tins by the upper three bits of the codepoint, each for up to 7/8 of the one before.
     Precedence,
@@ -61,11 +61,10 @@ impl CakeDiffserv {
             (Self::Diffserv8, _) => usize::from(DIFFSERV8[usize::from(number >> 3)][usize::from(number & 7)]),
             // LE and CS1.
             (_, 1 | 8) => BULK,
-            // The old bit of low delay; VA, EF, CS6 and CS7.
-            (Self::Diffserv3, 4 | 44 | 46 | 48 | 56) => 2,
             (Self::Diffserv4, 32 | 40 | 44 | 46 | 48 | 56) => 3,
-            // That bit; CS2 and AF2x, CS3 and AF3x, AF4x.
-            (Self::Diffserv4, 4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38) => 2,
+            // The old bit of low delay, with VA, EF, CS6 and CS7, or with CS2, CS3 and assured forwarding.
+            (Self::Diffserv3, 4 | 44 | 46 | 48 | 56)
+            | (Self::Diffserv4, 4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38) => 2,
             _ => BEST_EFFORT,
         }
     }
@@ -81,7 +80,7 @@ impl CakeDiffserv {
                 vec![share("best_effort", 0), share("bulk", 4), share("video", 1), share("voice", 2)]
             }
             Self::Diffserv8 | Self::Precedence => {
-                let less = |value: u64| value * 7 >> 3;
+                let less = |value: u64| (value * 7) >> 3;
                 let next = |share: &Share| {
                     Some(Share {
                         rate: share.rate.map(less),
