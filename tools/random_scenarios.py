@@ -239,13 +239,14 @@ class Generator:
         draw = self.random
         ends = [nodes[0], nodes[-1]]
         flow: Tree = {"from": ends[0], "to": ends[1], "paths": [draw.choice(paths)]}
-        kind = self._kind("TransportConfig", ("mptcp", "sctp", "sctp", "tcp", "tcp", "udp"))
-        if kind in ("mptcp", "sctp"):
+        kind = self._kind("TransportConfig", ("mptcp", "quic", "sctp", "sctp", "tcp", "tcp", "udp"))
+        if kind in ("mptcp", "sctp") or (kind == "quic" and draw.random() < 0.5):
             flow["paths"] = paths
         flow["transport"] = self._variant("TransportConfig", "kind", kind)
         apps = {
             "tcp": ("bulk", "bulk", "requests", "web", "responsiveness", "voip"),
             "mptcp": ("bulk", "requests", "web", "responsiveness"),
+            "quic": ("bulk", "datagrams", "requests", "responsiveness", "voip", "web"),
             "udp": ("datagrams", "voip"),
             "sctp": ("bulk", "datagrams", "requests", "voip"),
         }
@@ -262,7 +263,7 @@ class Generator:
             ]
         if draw.random() < 0.05:
             flow["transport_to"] = self._variant("TransportConfig", "kind", kind)
-        flow |= self._some("FlowConfig", keys=("ip", "stagger"), most=1)
+        flow |= self._some("FlowConfig", keys=("dscp", "ip", "stagger"), most=1)
         return flow
 
     def _sweep(self, tree: Tree) -> Tree:
@@ -490,7 +491,10 @@ class Generator:
         draw = self.random
         names, numbers = self.schema["$defs"]["Dscp"]["anyOf"]
         urgent = {"dscp": [*draw.sample(names["enum"], draw.randint(1, 2)), numbers["maximum"]]}
-        bands: list[Tree] = draw.choice(([{}], [urgent, {}], [urgent, {}, {"dscp": [2]}]))
+        rest: Tree = {}
+        bands: list[Tree] = [[rest], [urgent, rest], [urgent, rest, {"dscp": [2]}]][
+            draw.randrange(3)
+        ]
         for band in bands:
             if draw.random() < 0.2:
                 queue = self.schema["$defs"]["BandConfig"]["properties"]["queue"]
