@@ -38,7 +38,7 @@ pub use cross_traffic::{
 pub use duplex::DuplexLink;
 pub(crate) use medium::{Media, Medium};
 pub use packets::{Direction, DropCause, QueueSample, Step};
-pub(crate) use packets::{Fate, Held, Pass, Release};
+pub(crate) use packets::{Fate, Held, Pass, Release, Treatment};
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;
 

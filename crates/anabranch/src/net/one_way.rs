@@ -432,10 +432,10 @@ impl OneWay {
     /// The second half of a link that a medium serves. `is_lost` says that a process of both directions has
     /// lost the packet.
     pub(crate) fn release(&mut self, release: &Release, is_lost: bool) -> Step {
-        let Release { packet: Held { arrived, size, ecn, found_units, is_marked, .. }, at, fate, .. } =
-            *release;
+        let Release { packet, at, fate, .. } = *release;
+        let Held { arrived, size, ecn, found_units, .. } = packet;
         self.held -= 1;
-        let marked = is_marked && is_capable(ecn);
+        let marked = packet.is_marked() && is_capable(ecn);
         let ecn = if marked { Ecn::Ce } else { ecn };
         let crossing = Crossing { arrived, at, found_units, size, ecn, marked };
         match fate {

@@ -134,12 +134,42 @@ pub(crate) struct Held {
     pub(crate) flow: u32,
     /// The nodes that send and receive it, as numbers.
     pub(crate) hosts: [u8; 2],
-    /// The treatment that it asks for.
-    pub(crate) dscp: Dscp,
+    pub(crate) treatment: Treatment,
     /// The unfinished work that it found when it arrived, in units of `UNITS_PER_BYTE`.
     pub(crate) found_units: u64,
-    /// Whether the queue marks it, if its transport understands marks.
-    pub(crate) is_marked: bool,
+}
+
+/// The treatment that a packet asks for, and whether the queue marks it, if its transport understands marks:
+/// in one octet, as a packet that is held has 32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Treatment(u8);
+
+const _: () = assert!(size_of::<Held>() == 32);
+
+impl Treatment {
+    const MARKED: u8 = 0x80;
+
+    /// A packet that no queue has marked.
+    pub(crate) const fn new(dscp: Dscp) -> Self {
+        Self(dscp.number())
+    }
+}
+
+impl Held {
+    /// The treatment that it asks for.
+    pub(crate) const fn dscp(&self) -> Dscp {
+        Dscp::new(self.treatment.0)
+    }
+
+    /// Whether a queue has marked it.
+    pub(crate) const fn is_marked(&self) -> bool {
+        self.treatment.0 & Treatment::MARKED != 0
+    }
+
+    /// Marks it.
+    pub(crate) const fn mark(&mut self) {
+        self.treatment.0 |= Treatment::MARKED;
+    }
 }
 
 /// A packet leaves a medium.

@@ -2,7 +2,6 @@
 //! is evaluated when a packet comes and one that a medium serves packet by packet give the same times, drops,
 //! marks and counters, to the nanosecond.
 
-use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
@@ -14,7 +13,7 @@ use proptest::prelude::*;
 use super::loss::{
     BernoulliConfig, GilbertConfig, LossClock, LossConfig, LossPlace, LossSharing, LossTraceConfig,
 };
-use super::packets::{Held, QueueSample, Release};
+use super::packets::{Held, QueueSample, Release, Treatment};
 use super::qdisc::{DropTailConfig, QueueConfig};
 use super::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, Media,
@@ -104,7 +103,7 @@ impl QueuedLink {
             }
             let (medium, port) = self.media.port(0, direction).unwrap();
             let (slot, arrived) = (index as u32, time.as_nanos());
-            let (found_units, is_marked) = (0, false);
+            let found_units = 0;
             let held = Held {
                 slot,
                 arrived,
@@ -112,9 +111,8 @@ impl QueuedLink {
                 ecn,
                 flow: 0,
                 hosts: [0; 2],
-                dscp: Dscp::CS0,
+                treatment: Treatment::default(),
                 found_units,
-                is_marked,
             };
             let mut releases = Vec::new();
             self.media.list[medium as usize].accept(port, held, &mut releases);

@@ -8,7 +8,6 @@
 //! sources, then the packet of interest, as in `server.rs`, with which it shares its arithmetic: with
 //! `drop_tail` both give the same results.
 
-use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
@@ -20,7 +19,7 @@ use super::cross_traffic::{
     CROSS_AQM_PACKETS, CROSS_ARRIVED_PACKETS, CROSS_DOWN_PACKETS, CROSS_QUEUE_FULL_PACKETS, CrossCounters,
     Source, earliest_index,
 };
-use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
+use super::packets::{Direction, DropCause, Fate, Held, QueueSample, Release, Treatment, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::{MEAN_QUEUE_PACKETS, Sojourns};
 
@@ -305,9 +304,8 @@ impl QueuedServer {
             // Each source counts as a separate flow between separate hosts.
             flow: u32::MAX - index as u32,
             hosts: [u8::MAX - index as u8; 2],
-            dscp: Dscp::CS0,
+            treatment: Treatment::default(),
             found_units: 0,
-            is_marked: false,
         };
         self.enter(packet, releases);
     }

@@ -9,7 +9,7 @@ use super::fragments::HEADER_BYTES;
 use super::network::{Network, Traveller};
 use super::packets::{InFlight, Progress};
 use super::topology::{Hop, Label};
-use crate::net::{Held, Medium, Release};
+use crate::net::{Held, Medium, Release, Treatment};
 
 impl Network {
     /// Handles the event of a medium: the packets that it releases are forwarded.
@@ -112,7 +112,8 @@ impl Network {
             (flow, dscp) = (of_others.flow, of_others.dscp);
         }
         let size = duplex.wire_size(direction, size);
-        let held = Held { slot, arrived, size, ecn, flow, hosts, dscp, found_units: 0, is_marked: false };
+        let held =
+            Held { slot, arrived, size, ecn, flow, hosts, treatment: Treatment::new(dscp), found_units: 0 };
         if self.trace.is_some() {
             self.trace_held(slot, hop);
         }

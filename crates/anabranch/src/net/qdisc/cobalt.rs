@@ -244,7 +244,7 @@ mod tests {
                 queue.enqueue(now, packet(slot, now, 0), &mut drops);
                 slot += 1;
             }
-            if queue.dequeue(now, &mut drops).is_some_and(|packet| packet.is_marked) {
+            if queue.dequeue(now, &mut drops).is_some_and(|packet| packet.is_marked()) {
                 marks.push(now);
             }
         }

@@ -90,7 +90,9 @@ pub(crate) struct Place<'a> {
 /// marks.
 pub(super) fn mark(packet: &mut Held) -> bool {
     let is_capable = packet.ecn != Ecn::NotEct;
-    packet.is_marked |= is_capable;
+    if is_capable {
+        packet.mark();
+    }
     is_capable
 }
 

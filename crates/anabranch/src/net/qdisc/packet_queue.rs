@@ -46,7 +46,9 @@ impl PacketQueue {
         if !is_first && !discipline.admits(waiting, packet.size.into()) {
             return false;
         }
-        packet.is_marked = discipline.is_marked(waiting);
+        if discipline.is_marked(waiting) {
+            packet.mark();
+        }
         self.packets.push(packet);
         self.sample(now);
         true

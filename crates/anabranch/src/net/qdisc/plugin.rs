@@ -109,12 +109,16 @@ impl Plugin {
 
 impl QueueDisc for Plugin {
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
-        let Held { size, ecn, flow, hosts, dscp, .. } = packet;
+        let Held { size, ecn, flow, hosts, .. } = packet;
         let id = self.next_id;
         self.next_id += 1;
         self.packets.insert(id, packet);
         self.bytes += u64::from(size);
-        self.queue.enqueue(now, &QueuedPacket { id, size, ecn, flow, hosts, dscp }, &mut self.dropped);
+        self.queue.enqueue(
+            now,
+            &QueuedPacket { id, size, ecn, flow, hosts, dscp: packet.dscp() },
+            &mut self.dropped,
+        );
         self.hand_over(drops);
     }
 
@@ -128,7 +132,9 @@ impl QueueDisc for Plugin {
         self.hand_over(drops);
         let Sent { id, is_marked } = sent?;
         let mut packet = self.take(id);
-        packet.is_marked |= is_marked && packet.ecn != Ecn::NotEct;
+        if is_marked && packet.ecn != Ecn::NotEct {
+            packet.mark();
+        }
         Some(packet)
     }
 

@@ -108,7 +108,7 @@ struct Band {
 impl QueueDisc for Prio {
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
         let Band { queue, lane } =
-            &mut self.bands[usize::from(self.band_of[usize::from(packet.dscp.number())])];
+            &mut self.bands[usize::from(self.band_of[usize::from(packet.dscp().number())])];
         lane.enters();
         queue.enqueue(now, packet, drops);
     }
@@ -155,9 +155,10 @@ impl QueueDisc for Prio {
 mod tests {
     use super::super::testing::{packet, place};
     use super::*;
+    use crate::net::packets::Treatment;
 
     fn with(dscp: u8, slot: u32) -> Held {
-        Held { dscp: Dscp::new(dscp), ..packet(slot, 0, slot) }
+        Held { treatment: Treatment::new(Dscp::new(dscp)), ..packet(slot, 0, slot) }
     }
 
     fn slots(queue: &mut Prio, now: u64) -> Vec<u32> {

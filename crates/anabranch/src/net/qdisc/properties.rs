@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::interface::{Drops, QueueDisc as _};
 use super::testing::{packet, place};
 use super::{Discipline, QueueConfig};
-use crate::net::packets::{Held, Waiting};
+use crate::net::packets::{Held, Treatment, Waiting};
 
 /// The next event, after this many nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +155,7 @@ impl Model {
             (packet.arrived, packet.size, packet.flow, packet.ecn, packet.hosts)
         );
         assert!(packet.arrived <= now);
-        assert!(!packet.is_marked || packet.ecn != Ecn::NotEct, "a mark on a packet that takes none");
+        assert!(!packet.is_marked() || packet.ecn != Ecn::NotEct, "a mark on a packet that takes none");
     }
 }
 
@@ -174,8 +174,8 @@ fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held
                 let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][flow as usize % 3];
                 let hosts = [flow as u8 / 2, 9];
                 // Something is in service, so that no packet is taken just because nothing is.
-                let dscp = Dscp::new([0, 46, 8, 34, 1, 56][flow as usize % 6]);
-                let arrival = Held { size, ecn, hosts, dscp, found_units: 1, ..packet(slot, now, flow) };
+                let treatment = Treatment::new(Dscp::new([0, 46, 8, 34, 1, 56][flow as usize % 6]));
+                let arrival = Held { size, ecn, hosts, treatment, found_units: 1, ..packet(slot, now, flow) };
                 model.waiting.insert(slot, arrival);
                 slot += 1;
                 queue.enqueue(now, arrival, &mut drops);

@@ -1,11 +1,10 @@
 //! Helpers for the tests of disciplines.
 
-use anabranch_transport::dscp::Dscp;
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::Streams;
 
 use super::interface::{Drops, Place, QueueDisc};
-use crate::net::packets::{DropCause, Held};
+use crate::net::packets::{DropCause, Held, Treatment};
 
 pub(super) fn place() -> Place<'static> {
     Place { key: "queue", streams: Streams { seed: 1, replication: 0 }, component: "queue" }
@@ -13,8 +12,8 @@ pub(super) fn place() -> Place<'static> {
 
 /// A packet of 1500 B from this flow that arrived at this time, in nanoseconds.
 pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
-    let (hosts, dscp) = ([0; 2], Dscp::CS0);
-    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts, dscp, found_units: 0, is_marked: false }
+    let treatment = Treatment::default();
+    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts: [0; 2], treatment, found_units: 0 }
 }
 
 /// Enqueues this many packets at each departure, up to `until`. Gives times and causes of the drops, and how
@@ -32,7 +31,7 @@ pub(super) fn overload(
             queue.enqueue(now, packet(slot, now, 0), &mut drops);
             slot += 1;
         }
-        marked += u64::from(queue.dequeue(now, &mut drops).is_some_and(|packet| packet.is_marked));
+        marked += u64::from(queue.dequeue(now, &mut drops).is_some_and(|packet| packet.is_marked()));
         dropped.extend(drops.0.drain(..).map(|(_, cause)| (now, cause)));
     }
     (dropped, marked)

@@ -138,7 +138,7 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::dscp::Dscp;
+    use crate::net::packets::Treatment;
     use anabranch_transport::flow::Ecn;
     use anabranch_transport::rng::Streams;
 
@@ -164,9 +164,8 @@ mod tests {
                 ecn: Ecn::NotEct,
                 flow: 0,
                 hosts: [0; 2],
-                dscp: Dscp::CS0,
+                treatment: Treatment::default(),
                 found_units: 0,
-                is_marked: false,
             };
             assert_eq!(buffer.accept(packet, 1500, &mut releases), slot < 2);
         }

@@ -203,7 +203,7 @@ impl QueueDisc for Cake {
         {
             (shaper.next, shaper.left) = (now, 0);
         }
-        let tin = &mut self.tins[self.diffserv.tin(packet.dscp)];
+        let tin = &mut self.tins[self.diffserv.tin(packet.dscp())];
         if tin.waiting.packets == 0 {
             tin.next = tin.next.max(now);
         }

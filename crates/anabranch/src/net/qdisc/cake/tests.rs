@@ -6,6 +6,7 @@ use super::super::cobalt::Settings;
 use super::super::testing::{packet, place};
 use super::tin::{QUEUES, SCALE, Set, WAYS};
 use super::*;
+use crate::net::packets::Treatment;
 
 const MILLI: u64 = 1_000_000;
 
@@ -182,7 +183,7 @@ fn nothing_is_left_of_flows_that_end() {
 }
 
 fn with(dscp: u8, slot: u32, now: u64) -> Held {
-    Held { dscp: Dscp::new(dscp), ..packet(slot, now, u32::from(dscp)) }
+    Held { treatment: Treatment::new(Dscp::new(dscp)), ..packet(slot, now, u32::from(dscp)) }
 }
 
 /// The tables of `sch_cake.c`, by the codepoints that have names.
@@ -217,7 +218,7 @@ fn served(config: &CakeConfig, codepoints: &[u8]) -> Vec<u32> {
     for now in (0..10_000 * MILLI).step_by(MILLI as usize) {
         if let Some(packet) = queue.dequeue(now, &mut drops) {
             sent[packet.slot as usize] += 1;
-            queue.enqueue(now, with(packet.dscp.number(), packet.slot, now), &mut drops);
+            queue.enqueue(now, with(packet.dscp().number(), packet.slot, now), &mut drops);
         }
     }
     sent

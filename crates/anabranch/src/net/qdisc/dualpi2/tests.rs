@@ -49,7 +49,7 @@ fn pass(queue: &mut DualPi2, ecn: Ecn, count: u32) -> (u32, usize) {
     queue.base.next_update = u64::MAX;
     for slot in 0..count {
         queue.enqueue(0, with_ecn(slot, 0, ecn), &mut drops);
-        marked += u32::from(queue.dequeue(0, &mut drops).is_some_and(|packet| packet.is_marked));
+        marked += u32::from(queue.dequeue(0, &mut drops).is_some_and(|packet| packet.is_marked()));
     }
     (marked, drops.0.len())
 }
@@ -86,7 +86,7 @@ fn l4s_packets_are_marked_from_the_step_on() {
     for slot in 0..5 {
         queue.enqueue(0, with_ecn(slot, 0, Ecn::Ect1), &mut drops);
     }
-    let mut marks = |now| queue.dequeue(now, &mut drops).unwrap().is_marked;
+    let mut marks = |now| queue.dequeue(now, &mut drops).unwrap().is_marked();
     assert!(!marks(MILLI - 1));
     assert!(!marks(MILLI), "the first of them makes a whole with the next");
     assert!(marks(MILLI));
@@ -186,7 +186,7 @@ fn shares(config: &DualPi2Config, probability: f64, ecn: Ecn) -> (f64, f64) {
         queue.enqueue(0, with_ecn(slot, 0, ecn), &mut drops);
     }
     while queue.waiting().packets > 8 {
-        marked += u32::from(queue.dequeue(0, &mut drops).is_some_and(|packet| packet.is_marked));
+        marked += u32::from(queue.dequeue(0, &mut drops).is_some_and(|packet| packet.is_marked()));
     }
     (f64::from(marked) / f64::from(COUNT), drops.0.len() as f64 / f64::from(COUNT))
 }
@@ -244,7 +244,7 @@ fn linux_spares_a_short_queue() {
         for slot in 0..=behind {
             queue.enqueue(0, with_ecn(slot, 0, Ecn::Ect1), &mut drops);
         }
-        assert_eq!(queue.dequeue(0, &mut drops).unwrap().is_marked, marks, "{behind}");
+        assert_eq!(queue.dequeue(0, &mut drops).unwrap().is_marked(), marks, "{behind}");
     }
 }
 
@@ -258,7 +258,7 @@ fn the_steps_of_linux() {
         for slot in 0..=behind {
             queue.enqueue(0, with_ecn(slot, 0, Ecn::Ect1), &mut drops);
         }
-        let is_marked = queue.dequeue(at, &mut drops).unwrap().is_marked;
+        let is_marked = queue.dequeue(at, &mut drops).unwrap().is_marked();
         assert_eq!(queue.step_marks, u64::from(is_marked));
         is_marked
     };

@@ -242,7 +242,7 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_transport::dscp::Dscp;
+    use crate::net::packets::Treatment;
     use anabranch_transport::flow::Ecn;
 
     use super::*;
@@ -261,9 +261,8 @@ mod tests {
             ecn: Ecn::NotEct,
             flow: 0,
             hosts: [0; 2],
-            dscp: Dscp::CS0,
+            treatment: Treatment::default(),
             found_units: 0,
-            is_marked: false,
         }
     }
 
