@@ -84,6 +84,45 @@ def test_streams_of_both_kinds_arrive_and_end() -> None:
     run(work)
 
 
+def test_every_stream_has_all_its_bytes_and_ends_once() -> None:
+    """Small ones, whose only bytes come with their end, and ones of many packets."""
+    contents = {4 * number: b"x" * (1 if number % 2 else 20_000 + number) for number in range(40)}
+
+    async def work() -> None:
+        async with pair({"max_streams": 100}) as (ours, theirs):
+            for number, content in contents.items():
+                stream = await ours.open()
+                assert stream.number == number
+                await stream.write(content, end=True)
+            heard: dict[int, bytes] = {}
+            for _ in contents:
+                stream = await theirs.accept()
+                assert stream.number not in heard
+                heard[stream.number] = await stream.read_all()
+                await stream.end()
+            assert heard == contents
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(theirs.accept(), 0.3)
+
+    run(work)
+
+
+def test_what_was_not_delivered_is_said() -> None:
+    """A peer that gives up while data waits: closing in order fails, in one sentence."""
+
+    async def work() -> None:
+        async with pair({"max_stream_data": "10 kB", "send_buffer": "1 MB"}) as (ours, theirs):
+            stream = await ours.open()
+            await stream.write(b"x" * 500_000, end=True)
+            closing = asyncio.create_task(ours.shutdown())
+            await theirs.accept()
+            await theirs.close(7)
+            with pytest.raises(quic.ConnectionClosedError):
+                await closing
+
+    run(work)
+
+
 def test_bulk_both_ways_waits_for_who_reads_slowly() -> None:
     size = 3_000_000
     content = bytes(range(256)) * (size // 256 + 1)

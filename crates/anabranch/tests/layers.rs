@@ -30,7 +30,7 @@ const TRANSPORT: [(&str, &str); 25] = [
     // A rate sample is what controls take.
     ("recovery", "cc time timer units"),
     ("endpoint", "cc flow path rng secret time wire"),
-    ("observed", "flow path report time units"),
+    ("observed", "endpoint flow path report time units"),
     ("capabilities", ""),
     ("listener", "endpoint flow rng secret time wire"),
     (

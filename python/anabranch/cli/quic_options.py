@@ -31,7 +31,7 @@ class Sockets:
     mtu: Natural = 1500
     """The largest IP packet in bytes."""
     profile: str | None = None
-    """The profile of the transport: rfc9000 or quinn."""
+    """The profile of the transport: noq, picoquic, quic_go, quinn or rfc9000."""
     set_: Sets = ()
     """A setting of a scenario's transport, KEY=VALUE; may be given several times."""
     json_file: Annotated[Path | None, Parameter(name="--json")] = None

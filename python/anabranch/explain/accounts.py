@@ -227,7 +227,7 @@ class _Reader:
         if self.limits.is_empty():
             raise AnabranchError(
                 f"flow `{self.name}`: there is no connection to account for; use one over tcp, "
-                "sctp or mptcp that is open while the run lasts"
+                "sctp, mptcp or quic that is open while the run lasts"
             )
         return Flow(
             self.name,

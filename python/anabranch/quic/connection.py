@@ -337,10 +337,18 @@ class Connection:
         return self._reason
 
     async def shutdown(self) -> None:
-        """Closes it once the peer has everything that was written; waits for that."""
+        """Closes it once the peer has everything that was written; waits for that.
+
+        Raises
+        ------
+        ConnectionClosedError
+            The connection has ended otherwise meanwhile, so the peer may not have everything.
+        """
         if self._reason is None:
             self._host.shut_down(self._number)
             await self.ended()
+            if self._reason != "shutdown":
+                raise self._closed()
 
     async def close(self, code: int = 0) -> None:
         """Closes it at once, with a code of the application."""

@@ -460,10 +460,18 @@ class Association:
         return self._reason
 
     async def shutdown(self) -> None:
-        """Ends it once everything that was sent has been delivered; waits for that."""
+        """Ends it once everything that was sent has been delivered; waits for that.
+
+        Raises
+        ------
+        AssociationClosedError
+            It has ended otherwise meanwhile, so the peer may not have everything.
+        """
         if self._reason is None:
             self._host.command(self._number, "shutdown")
             await self.ended()
+            if self._reason not in {None, "shutdown"}:
+                raise AssociationClosedError(self._reason, self._why)
 
     async def abort(self) -> None:
         """Ends it at once."""

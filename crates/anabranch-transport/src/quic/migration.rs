@@ -217,7 +217,7 @@ impl Connection {
             super::send::pad(&mut packet, short);
         }
         self.space_mut(id).next += 1;
-        self.remember_probe(now, &packet);
+        self.on_probe_sent(now);
         let [source_port, destination_port] = self.ports;
         let content = quic::Content::Packets(SmallVec::from_iter([packet]));
         let datagram = Datagram { source_port, destination_port, content };

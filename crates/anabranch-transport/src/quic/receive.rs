@@ -287,18 +287,19 @@ impl Connection {
         if self.is_paused {
             return;
         }
-        let is_main = id == super::application::MAIN;
+        // The end of the main stream is an event of its own, and those of a live host are told apart from bytes.
+        let is_apart = id == super::application::MAIN || self.is_live;
         let mut has_told = false;
         while let Some((offset, length)) = receive.deliver(&mut self.flow) {
             self.stats.bytes_delivered += length;
             let payload = Payload { offset, length: length as u32 };
-            let ends_stream = !is_main && receive.ends_at(offset + length);
+            let ends_stream = !is_apart && receive.ends_at(offset + length);
             has_told |= ends_stream;
             let received = Received { stream: StreamId(id), ends_stream, ..Received::new(payload) };
             self.outputs.push_back(Output::Event(Event::Received(received)));
         }
         let (ends, offset, is_wanted) = (receive.take_end(), receive.next, receive.stopped.is_none());
-        if ends && !is_main && !has_told && is_wanted {
+        if ends && !is_apart && !has_told && is_wanted {
             let received = Received { ends_stream: true, ..Received::new(Payload { offset, length: 0 }) };
             let received = Received { stream: StreamId(id), ..received };
             self.outputs.push_back(Output::Event(Event::Received(received)));

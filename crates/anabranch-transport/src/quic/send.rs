@@ -231,10 +231,10 @@ impl Connection {
         }
     }
 
-    /// Remembers a packet that probes another path.
-    pub(super) fn remember_probe(&mut self, now: Time, packet: &Packet) {
-        let written = Written { id: SpaceId::Data(0), contents: Contents::new(), elicits: true };
-        self.remember(now, packet, written, packet.wire_size() as u32, Ecn::NotEct);
+    /// A packet has left on other addresses than the path's: it counts neither for its window nor for its round
+    /// trips (RFC 9000 section 9.4), and the validation has a timer of its own.
+    pub(super) fn on_probe_sent(&mut self, now: Time) {
+        self.stats.packets_sent += 1;
         self.on_eliciting_sent(now);
     }
 

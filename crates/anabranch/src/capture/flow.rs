@@ -120,7 +120,9 @@ impl Flow {
             udp::wrap(ports, addresses, &mut body, |out| {
                 connections.emit(side, &datagram.content, places, out);
             });
-            return ip::wrap(ip::UDP, addresses, packet.ecn, identification, &body);
+            let mut bytes = ip::wrap(ip::UDP, addresses, packet.ecn, identification, &body);
+            ip::set_dscp(&mut bytes, self.dscp);
+            return bytes;
         }
         let of_side = OfSide { flow: self, side };
         let mut bytes = match packet.body {
