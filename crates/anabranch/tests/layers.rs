@@ -95,16 +95,18 @@ const NET: [(&str, &str); 20] = [
 ];
 
 /// The modules of `anabranch-live`: neither protocol knows the other, nor a socket.
-const LIVE: [(&str, &str); 13] = [
+const LIVE: [(&str, &str); 15] = [
     ("alarms", ""),
     ("clock", ""),
+    ("incoming", ""),
     ("outgoing", ""),
     ("route", ""),
     ("secrets", ""),
     ("outbox", "route"),
     ("stack", "outbox route"),
     ("sctp", "alarms outbox outgoing route stack"),
-    ("stream", "alarms outbox outgoing route stack"),
+    ("quic", "alarms incoming outbox outgoing route stack"),
+    ("stream", "alarms incoming outbox outgoing route stack"),
     ("udp", "outbox route stack"),
     ("raw", "outbox route udp"),
     ("tun", "outbox route udp"),
