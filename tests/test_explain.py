@@ -120,7 +120,7 @@ def test_streams_of_quic_wait_each_for_its_own() -> None:
         streams = re.findall(r"on (\d+) streams, each for its own", " ".join(found.sentences()))
         assert streams == ([str(receivers[0].streams)] if transport != TCP else [])
     quic, tcp = receivers
-    assert quic.streams > 10
+    assert quic.streams > 4
     assert tcp.streams == 1
     assert quic.mean_bytes < tcp.mean_bytes / 2
 

@@ -44,6 +44,7 @@ NOT_RUN = {
         "reproduce sctp": KERNEL,
     },
     "profile.md": {"profile": MEASURED},
+    "quic-live.md": {"quic": TERMINALS},
     "report.md": {"report results/paths": "needs a study of the reader's; tests/test_report.py"},
     "sctp.md": {"sctp": TERMINALS},
     "statistics.md": {

@@ -188,7 +188,7 @@ def test_sockets_ask_for_the_treatment_that_the_flow_asks_for(kind: str, ip: str
 
 def test_a_mark_that_sockets_cannot_set_is_refused() -> None:
     sets: dict[str, Any] = {"flows.bulk.transport": {"kind": "mptcp"}, "flows.bulk.dscp": "ef"}
-    with pytest.raises(LiveError, match=r"flows\.bulk\.dscp is ef: .* have no IPV6_TCLASS"):
+    with pytest.raises(ScenarioError, match=r"flows\.bulk\.dscp is ef: .* have no IPV6_TCLASS"):
         testbed.run(anabranch.load(DOWNLOAD, sets | {"flows.bulk.ip": "ipv6"}))
 
 

@@ -47,6 +47,7 @@ NOT_RUN = {
     "list schema": PROGRAM,
     "profile": MEASURED,
     "report results/paths": READERS,
+    "quic": PEER,
     "reproduce": PAPERS,
     "sctp": PEER,
     "sweep my-sweep.toml --out mine --array": PROGRAM,

@@ -37,7 +37,7 @@ def _check_patience(seconds: float) -> None:
     help_epilogue="""\
 Examples:
   anabranch quic listen 4433 --write-cert server.pem
-  anabranch quic listen 4433 --address 192.0.2.1 --cert chain.pem --key key.pem --keep --echo"""
+  anabranch quic listen 4433 --cert chain.pem --key key.pem --keep --echo"""
 )
 def listen(
     port: Natural,
