@@ -1,17 +1,15 @@
-"""What commands that talk to peers share: standard input and output, a transport's settings."""
+"""What commands that talk to peers share: standard input and output, piece by piece."""
 
 import asyncio
 import contextlib
 import sys
 import threading
-import tomllib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import CancelledError
 from typing import BinaryIO
 
 from anabranch.errors import AnabranchError
 
-from .app import pairs
 from .messages import say
 
 _READ_AHEAD = 16
@@ -75,26 +73,3 @@ def say_rate(what: str, total: int, seconds: float) -> None:
     """Says how fast something was."""
     rate = total * 8 / max(seconds, 1e-9) / 1e6
     say(f"{what} {total} bytes in {seconds:.2f} s, {rate:.3g} Mbit/s")
-
-
-def value(text: str) -> object:
-    """Reads a value as TOML; anything that is not TOML is text."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def transport_settings(profile: str | None, sets: Sequence[str]) -> dict[str, object]:
-    """The transport's settings, as a scenario has them, from `--profile` and `--set`."""
-    settings: dict[str, object] = {} if profile is None else {"profile": profile}
-    for path, text in pairs(sets, "--set KEY=VALUE").items():
-        *tables, key = path.split(".")
-        place = settings
-        for table in tables:
-            inner = place.setdefault(table, {})
-            if not isinstance(inner, dict):
-                raise AnabranchError(f"`--set {path}={text}`: {table} is not a table")
-            place = inner
-        place[key] = value(text)
-    return settings

@@ -142,7 +142,7 @@ def send(
     help_epilogue="""\
 Examples:
   anabranch quic receive 4433 video.ts --write-cert server.pem
-  anabranch quic receive 4433 --address 0.0.0.0 --cert chain.pem --key key.pem | tar x"""
+  anabranch quic receive 4433 --cert chain.pem --key key.pem | tar x"""
 )
 def receive(
     port: Natural,

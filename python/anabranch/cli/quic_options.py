@@ -10,6 +10,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
 from .app import Flag, Natural, Sets
+from .transport_settings import transport_settings
 
 if TYPE_CHECKING:
     from anabranch.quic import Certificate
@@ -38,8 +39,6 @@ class Sockets:
 
     def settings(self) -> dict[str, object]:
         """The transport's settings, as a scenario has them."""
-        from .pieces import transport_settings  # asyncio takes time to import
-
         check_file(self.json_file)
         return transport_settings(self.profile, self.set_)
 

@@ -10,8 +10,8 @@ from anabranch.support.files import check_file
 from anabranch.support.stdin import STANDARD
 
 from .app import REAL, File, Flag, Natural, Sets, app, pairs
-from .pieces import value
 from .sctp_options import Messages, Sockets
+from .transport_settings import value
 
 sctp = App(
     name="sctp",

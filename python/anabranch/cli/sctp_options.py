@@ -10,7 +10,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
 from .app import Flag, Natural, Sets
-from .pieces import transport_settings
+from .transport_settings import transport_settings
 
 if TYPE_CHECKING:
     from anabranch.sctp import Endpoint
