@@ -287,7 +287,8 @@ impl Connection {
         if self.is_paused {
             return;
         }
-        // The end of the main stream is an event of its own, and those of a live host are told apart from bytes.
+        // The end of the main stream is an event of its own, and those of a live host are told apart from
+        // bytes.
         let is_apart = id == super::application::MAIN || self.is_live;
         let mut has_told = false;
         while let Some((offset, length)) = receive.deliver(&mut self.flow) {

@@ -231,8 +231,8 @@ impl Connection {
         }
     }
 
-    /// A packet has left on other addresses than the path's: it counts neither for its window nor for its round
-    /// trips (RFC 9000 section 9.4), and the validation has a timer of its own.
+    /// A packet has left on other addresses than the path's: it counts neither for its window nor for its
+    /// round trips (RFC 9000 section 9.4), and the validation has a timer of its own.
     pub(super) fn on_probe_sent(&mut self, now: Time) {
         self.stats.packets_sent += 1;
         self.on_eliciting_sent(now);
