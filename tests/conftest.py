@@ -17,6 +17,7 @@ import pytest
 from anabranch import cli
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import LiveError
+from anabranch.plugins import reload
 from anabranch.virtual import kernel_file
 from complaints import is_complaint
 
@@ -28,6 +29,9 @@ if sys.platform != "win32":
 
 # Workers of pytest-xdist have it, and pipes would be as wide as it says.
 os.environ.pop("COLUMNS", None)
+
+DEVICES = "ANABRANCH_EMULATE_DEVICES"
+"""The variable that names the kind of an emulation's devices."""
 
 LONGEST_FIRST = (
     "test_store_damage.py",
@@ -171,6 +175,22 @@ rto_max = { set = "flows.call.transport.rto_max", values = ["1 s", "0.1 s", "0.0
 pmr = { set = "flows.call.transport.path_max_retrans", values = [0, 1] }
 """
 )
+
+
+@pytest.fixture(params=["tun", "veth"])
+def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The nodes' devices; a test with this fixture runs with either kind."""
+    kind = str(request.param)
+    if kind == "tun" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("left out, since /dev/net/tun cannot be opened")
+    monkeypatch.setenv(DEVICES, kind)
+    return kind
+
+
+@pytest.fixture
+def fresh_sources() -> None:
+    """Plug-ins are read from their files again."""
+    reload()
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
-from conftest import ROOT, SCENARIOS
-from support.emulation import DEVICES, ECHO, LACKS, PING, anabranch, of_paths, python
+from conftest import DEVICES, ROOT, SCENARIOS
+from support.emulation import ECHO, LACKS, PING, anabranch, of_paths, python
 
 pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
 
@@ -43,16 +43,6 @@ try:
 except OSError:
     pass
 """
-
-
-@pytest.fixture(params=["tun", "veth"])
-def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The nodes' devices; a test with this fixture runs with either kind."""
-    kind = str(request.param)
-    if kind == "tun" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("left out, since /dev/net/tun cannot be opened")
-    monkeypatch.setenv(DEVICES, kind)
-    return kind
 
 
 @contextmanager

@@ -22,19 +22,9 @@ from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import AnabranchError, ScenarioError
 from anabranch.support.files import path_atomically
 from conftest import CALL, ROOT
-from support.emulation import DEVICES, ECHO, LACKS, PING, anabranch, of_paths, python
+from support.emulation import ECHO, LACKS, PING, anabranch, of_paths, python
 
 pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
-
-
-@pytest.fixture(params=["tun", "veth"])
-def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The nodes' devices; a test with this fixture runs with either kind."""
-    kind = str(request.param)
-    if kind == "tun" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("left out, since /dev/net/tun cannot be opened")
-    monkeypatch.setenv(DEVICES, kind)
-    return kind
 
 
 @pytest.fixture

@@ -14,20 +14,10 @@ import pytest
 
 from anabranch.emulate import running
 from anabranch.errors import LiveError
-from conftest import ROOT
-from support.emulation import DEVICES, ECHO, LACKS, PING
+from conftest import DEVICES, ROOT
+from support.emulation import ECHO, LACKS, PING
 
 pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
-
-
-@pytest.fixture(params=["tun", "veth"])
-def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The nodes' devices; a test with this fixture runs with either kind."""
-    kind = str(request.param)
-    if kind == "tun" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("left out, since /dev/net/tun cannot be opened")
-    monkeypatch.setenv(DEVICES, kind)
-    return kind
 
 
 NOBODY = 65534

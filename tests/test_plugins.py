@@ -33,10 +33,7 @@ from support.plugin_scenarios import (
     two_paths,
 )
 
-
-@pytest.fixture(autouse=True)
-def _fresh_sources() -> None:
-    reload()
+pytestmark = pytest.mark.usefixtures("fresh_sources")
 
 
 def assert_same(built_in: Scenario, plugin: Scenario) -> dict[str, list[float]]:

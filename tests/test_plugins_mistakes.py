@@ -27,10 +27,7 @@ from support.plugin_scenarios import (
     two_paths,
 )
 
-
-@pytest.fixture(autouse=True)
-def _fresh_sources() -> None:
-    reload()
+pytestmark = pytest.mark.usefixtures("fresh_sources")
 
 
 SELECT = "select(self, event, paths, selection):\n        "

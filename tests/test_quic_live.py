@@ -8,8 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,21 +16,11 @@ import pytest
 
 from anabranch import _engine, quic
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
+from support.live import LOOPBACK, run
 
 pytestmark = pytest.mark.skipif(not _engine.QUIC, reason="this engine was built without QUIC")
 
-LOOPBACK = "127.0.0.1"
 ALPN = ["test"]
-
-
-def run(work: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(30):
-            await work()
-
-    # Tests of pages leave an event loop in this thread.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(bounded())).result()
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import sctp
-from support.associations import LOOPBACK, run
+from support.live import LOOPBACK, run
 
 
 def free_port() -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from anabranch import sctp
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
-from support.associations import LOOPBACK, run
+from support.live import LOOPBACK, run
 
 
 @asynccontextmanager

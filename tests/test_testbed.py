@@ -170,18 +170,19 @@ def test_udp_says_of_ecn_what_a_simulated_end_says(ecn: str, ip: str) -> None:
 )
 def test_sockets_ask_for_the_treatment_that_the_flow_asks_for(kind: str, ip: str) -> None:
     """All packets of a marked flow are in the first band, both ways, as in a simulation."""
-    scenario = anabranch.load(
-        CALL if kind == "udp" else DOWNLOAD,
-        {
-            **({} if kind == "udp" else {"flows.bulk.transport": {"kind": kind}}),
-            f"flows.{'call' if kind == 'udp' else 'bulk'}.dscp": "ef",
-            f"flows.{'call' if kind == 'udp' else 'bulk'}.ip": ip,
-            "links.wan.queue": {"kind": "prio"},
-            "links.wan.reverse.queue": {"kind": "prio"},
-        },
-    )
+    is_call = kind == "udp"
+    flow = "flows.call" if is_call else "flows.bulk"
+    sets: dict[str, Any] = {
+        f"{flow}.dscp": "ef",
+        f"{flow}.ip": ip,
+        "links.wan.queue": {"kind": "prio"},
+        "links.wan.reverse.queue": {"kind": "prio"},
+    }
+    if not is_call:
+        sets["flows.bulk.transport"] = {"kind": kind}
+    scenario = anabranch.load(CALL if is_call else DOWNLOAD, sets)
     for found in (testbed.run(scenario).summary, anabranch.run(scenario).summary):
-        for way in ("forward",) if kind == "udp" else ("forward", "reverse"):
+        for way in ("forward",) if is_call else ("forward", "reverse"):
             assert found[f"link.wan.{way}.band_0.packets"] > 20
             assert found[f"link.wan.{way}.band_1.packets"] <= 4
 

@@ -149,6 +149,25 @@ async def answer(connection: quic.Connection) -> None:
             await stream.end()
 
 
+@contextlib.asynccontextmanager
+async def ours_answers(
+    peer: Peer,
+    made: quic.Certificate,
+    tmp_path: Path,
+    impairment: Sequence[str] = (),
+    settings: dict[str, object] | None = None,
+    **options: object,
+) -> AsyncIterator[tuple[quic.Connection, Client]]:
+    """A connection of the peer's to a server of ours, which answers each stream with itself."""
+    async with ours_listens(peer, made, tmp_path, impairment, settings, **options) as (
+        ours,
+        client,
+    ):
+        answering = asyncio.create_task(answer(ours))
+        yield ours, client
+        answering.cancel()
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_transfer_of_a_client_of_ours(
     peer: Peer, made: quic.Certificate, tmp_path: Path, loss: str, cell: Cell
@@ -232,10 +251,8 @@ def test_handshake_loss(
                         " probe, a PING, arrives before the first one"
                     )
             else:
-                async with ours_listens(peer, made, tmp_path, weather) as (connection, client):
-                    answering = asyncio.create_task(answer(connection))
+                async with ours_answers(peer, made, tmp_path, weather) as (_, client):
                     await client.exchange(1000)
-                    answering.cancel()
                     await connection.close()
 
     cell("handshakeloss", peer)
@@ -252,10 +269,8 @@ def test_corruption(
             async with ours_connects(peer, made, tmp_path, weather) as (connection, _):
                 await exchange(connection, 300_000)
         else:
-            async with ours_listens(peer, made, tmp_path, weather) as (connection, client):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path, weather) as (_, client):
                 await client.exchange(300_000)
-                answering.cancel()
 
     cell("transfercorruption", peer)
     run(work)
@@ -270,10 +285,8 @@ def test_longrtt(peer: Peer, made: quic.Certificate, tmp_path: Path, ours: str, 
                 await exchange(connection, 20_000)
                 assert connection.scalars()["quic.min_rtt_ms"] >= 1500
         else:
-            async with ours_listens(peer, made, tmp_path, weather) as (connection, client):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path, weather) as (_, client):
                 await client.exchange(20_000)
-                answering.cancel()
 
     cell("longrtt", peer)
     run(work)
@@ -288,13 +301,8 @@ def test_retry(peer: Peer, made: quic.Certificate, tmp_path: Path, ours: str, ce
                 await exchange(connection, 10_000)
         else:
             settings: dict[str, object] = {"retry": True}
-            async with ours_listens(peer, made, tmp_path, settings=settings) as (
-                connection,
-                client,
-            ):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path, settings=settings) as (_, client):
                 await client.exchange(10_000)
-                answering.cancel()
 
     cell("retry", peer)
     run(work)
@@ -318,13 +326,8 @@ def test_version_negotiation(
                 with pytest.raises(quic.ConnectionClosedError, match="speaks other versions"):
                     await endpoint.connect(HOST, port, protocols=[ALPN], trust=made.chain)
         else:
-            async with ours_listens(peer, made, tmp_path, other_version=True) as (
-                connection,
-                client,
-            ):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path, other_version=True) as (_, client):
                 await client.exchange(10_000)
-                answering.cancel()
 
     run(work)
 
@@ -341,13 +344,8 @@ def test_multiplexing(
                 await asyncio.gather(*(exchange(connection, 500 + at) for at in range(300)))
         else:
             settings: dict[str, object] = {"max_streams": 50}
-            async with ours_listens(peer, made, tmp_path, settings=settings) as (
-                connection,
-                client,
-            ):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path, settings=settings) as (_, client):
                 await client.exchange_many(300, 700)
-                answering.cancel()
 
     cell("multiplexing", peer)
     run(work)
@@ -369,8 +367,7 @@ def test_key_update(  # noqa: PLR0917 - fixtures
                 await exchange(connection, 100_000)
                 assert connection._host.key_updates(connection._number) == 1
         else:
-            async with ours_listens(peer, made, tmp_path) as (connection, client):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path) as (connection, client):
                 await client.exchange(100_000)
                 if who == "ours":
                     assert connection.update_keys()
@@ -378,7 +375,6 @@ def test_key_update(  # noqa: PLR0917 - fixtures
                     await client.update_keys()
                 await client.exchange(100_000)
                 assert connection._host.key_updates(connection._number) == 1
-                answering.cancel()
 
     cell("keyupdate", peer)
     run(work)
@@ -397,10 +393,8 @@ def test_chacha20(
             async with ours_connects(peer, made, tmp_path, chacha20=True) as (connection, _):
                 await exchange(connection, 100_000)
         else:
-            async with ours_listens(peer, made, tmp_path, chacha20=True) as (connection, client):
-                answering = asyncio.create_task(answer(connection))
+            async with ours_answers(peer, made, tmp_path, chacha20=True) as (_, client):
                 await client.exchange(100_000)
-                answering.cancel()
 
     run(work)
 

@@ -32,9 +32,6 @@ for number in range(int(sys.argv[2])):
 """
 
 
-DEVICES = "ANABRANCH_EMULATE_DEVICES"
-
-
 def python(text: str, *words: object) -> list[str]:
     return [sys.executable, "-c", text, *map(str, words)]
 

@@ -42,8 +42,6 @@ const NAMES: [(&str, u8); 23] = [
 impl Dscp {
     /// The default: no treatment is asked for.
     pub const CS0: Self = Self(0);
-    /// Expedited forwarding, for calls (RFC 3246, RFC 4594 section 4.1).
-    pub const EF: Self = Self(46);
 
     /// The codepoint of this number, whose upper two bits do not count.
     pub const fn new(number: u8) -> Self {

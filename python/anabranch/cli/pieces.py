@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import CancelledError
-from typing import BinaryIO
+from contextlib import asynccontextmanager
+from typing import Any, BinaryIO
 
 from anabranch.errors import AnabranchError
 
@@ -52,6 +53,19 @@ class Pieces:
                 except OSError as error:
                     piece = error
                 asyncio.run_coroutine_threadsafe(queue.put(piece), loop).result()
+
+
+@asynccontextmanager
+async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Runs something while the block lasts, and no longer; raises what it raises."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        (why,) = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(why, Exception):
+            raise why
 
 
 def standard_input() -> BinaryIO:

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from cyclopts import App
 
-from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 from anabranch.support.stdin import STANDARD
 
 from .app import REAL, File, Flag, Natural, app
+from .peers import PATIENCE, check_patience
 from .quic_options import Serving, Sockets, Trusting
 
 quic = App(
@@ -24,13 +24,6 @@ json, what happens is said as one JSON object a line.""",
     help_format="plaintext",
 )
 app.command(quic)
-
-_PATIENCE = 30.0
-
-
-def _check_patience(seconds: float) -> None:
-    if not seconds > 0:
-        raise AnabranchError(f"--patience is {seconds}; it must be more than 0 seconds")
 
 
 @quic.command(
@@ -80,7 +73,7 @@ def connect(
     trusting: Trusting | None = None,
     sockets: Sockets | None = None,
     datagrams: Annotated[bool, Flag] = False,
-    patience: float = _PATIENCE,
+    patience: float = PATIENCE,
 ) -> None:
     """Connect, send the lines of standard input on a stream and print what comes back.
 
@@ -98,7 +91,7 @@ def connect(
     from . import quic_work
 
     trusting, sockets = trusting or Trusting(), sockets or Sockets()
-    _check_patience(patience)
+    check_patience(patience)
     quic_work.run(quic_work.connect(trusting, sockets, host, port, patience, datagrams=datagrams))
 
 
@@ -116,7 +109,7 @@ def send(
     *,
     trusting: Trusting | None = None,
     sockets: Sockets | None = None,
-    patience: float = _PATIENCE,
+    patience: float = PATIENCE,
 ) -> None:
     """Send a file, or standard input, on a stream, and close once the peer has all of it.
 
@@ -134,7 +127,7 @@ def send(
     from . import quic_work
 
     trusting, sockets = trusting or Trusting(), sockets or Sockets()
-    _check_patience(patience)
+    check_patience(patience)
     quic_work.run(quic_work.send(trusting, sockets, host, port, file, patience))
 
 

@@ -10,13 +10,12 @@ from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
 from .app import Flag, Natural, Sets
-from .transport_settings import transport_settings
+from .peers import Words, transport_settings
 
 if TYPE_CHECKING:
     from anabranch.quic import Certificate
     from anabranch.quic.certificate import Anyone
 
-Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 _ALPN = ("anabranch",)
 
 

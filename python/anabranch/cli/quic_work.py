@@ -18,7 +18,7 @@ from anabranch.support.stdin import STANDARD
 
 from .app import write_json
 from .messages import say
-from .pieces import Pieces, say_rate, standard_input, standard_output
+from .pieces import Pieces, alongside, say_rate, standard_input, standard_output
 from .quic_options import Serving, Sockets, Trusting
 
 _CHUNK = 65_536
@@ -200,17 +200,11 @@ async def _converse(stream: Stream, lines: Pieces, out: BinaryIO) -> None:
             await stream.write(line)
         await stream.end()
 
-    speaking = asyncio.create_task(speak())
-    try:
+    async with alongside(speak()) as speaking:
         async for piece in stream:
             out.write(piece)
             out.flush()
         await speaking
-    finally:
-        speaking.cancel()
-        (why,) = await asyncio.gather(speaking, return_exceptions=True)
-        if isinstance(why, Exception):
-            raise why
 
 
 async def _answer(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
@@ -223,13 +217,7 @@ async def _answer(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
                 await stream.write(line)
             await stream.end()
 
-    async def hear() -> None:
-        with contextlib.suppress(ConnectionClosedError):
-            while True:
-                out.write(await connection.receive_datagram())
-                out.flush()
-
-    hearing = asyncio.create_task(hear())
+    hearing = asyncio.create_task(_print_datagrams(connection, out))
     try:
         async for stream in connection.streams():
             if speaking is None and stream.writes:
@@ -243,6 +231,14 @@ async def _answer(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+
+
+async def _print_datagrams(connection: Connection, out: BinaryIO) -> None:
+    """Prints the datagrams that come, until the connection is over."""
+    with contextlib.suppress(ConnectionClosedError):
+        while True:
+            out.write(await connection.receive_datagram())
+            out.flush()
 
 
 async def _echo(connection: Connection) -> None:
@@ -274,14 +270,7 @@ async def _echo(connection: Connection) -> None:
 
 async def _send_datagrams(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
     """Sends lines as datagrams, and prints those that come until the peer closes or lines end."""
-
-    async def hear() -> None:
-        with contextlib.suppress(ConnectionClosedError):
-            while True:
-                out.write(await connection.receive_datagram())
-                out.flush()
-
-    hearing = asyncio.create_task(hear())
+    hearing = asyncio.create_task(_print_datagrams(connection, out))
     try:
         async for line in lines:
             connection.send_datagram(line)

@@ -10,8 +10,8 @@ from anabranch.support.files import check_file
 from anabranch.support.stdin import STANDARD
 
 from .app import REAL, File, Flag, Natural, Sets, app, pairs
+from .peers import PATIENCE, check_patience, value
 from .sctp_options import Messages, Sockets
-from .transport_settings import value
 
 sctp = App(
     name="sctp",
@@ -26,12 +26,6 @@ through a TUN device, so that the peer may be on the same machine.""",
 app.command(sctp)
 
 _CHUNK = 16_384
-_PATIENCE = 30.0
-
-
-def _check_patience(seconds: float) -> None:
-    if not seconds > 0:
-        raise AnabranchError(f"--patience is {seconds}; it must be more than 0 seconds")
 
 
 @sctp.command(
@@ -85,7 +79,7 @@ def connect(
     sockets: Sockets | None = None,
     messages: Messages | None = None,
     remote_udp: Natural = 9899,
-    patience: float = _PATIENCE,
+    patience: float = PATIENCE,
 ) -> None:
     """Connect, send the lines of standard input as messages and print what comes back.
 
@@ -101,7 +95,7 @@ def connect(
         Seconds for which the peer's answer is awaited; inf until the transport gives it up.
     """
     sockets, messages = sockets or Sockets(), messages or Messages()
-    _check_patience(patience)
+    check_patience(patience)
 
     from . import sctp_work
 
@@ -124,7 +118,7 @@ def send(
     messages: Messages | None = None,
     remote_udp: Natural = 9899,
     size: Natural = _CHUNK,
-    patience: float = _PATIENCE,
+    patience: float = PATIENCE,
 ) -> None:
     """Send a file, or standard input, and shut down once the peer has all of it.
 
@@ -146,7 +140,7 @@ def send(
     sockets, messages = sockets or Sockets(), messages or Messages()
     if size < 1:
         raise AnabranchError("--size is 0; it must be at least 1")
-    _check_patience(patience)
+    check_patience(patience)
 
     from . import sctp_work
 
@@ -165,7 +159,7 @@ def receive(
     /,
     *,
     sockets: Sockets | None = None,
-    patience: float = _PATIENCE,
+    patience: float = PATIENCE,
 ) -> None:
     """Wait for a peer and write what it sends to a file or to standard output.
 
@@ -180,7 +174,7 @@ def receive(
         is given up; inf for no limit but that of the transport.
     """
     sockets = sockets or Sockets()
-    _check_patience(patience)
+    check_patience(patience)
     if file != STANDARD:
         check_file(file)
 
@@ -204,7 +198,7 @@ def call(
     listen: Natural | None = None,
     sockets: Sockets | None = None,
     remote_udp: Natural = 9899,
-    patience: float = _PATIENCE,
+    patience: float = PATIENCE,
     duration: float = 60.0,
     app_: Annotated[Sets, Parameter(name="--app", consume_multiple=False)] = (),
 ) -> None:
@@ -233,7 +227,7 @@ def call(
     """
     if (listen is None) == (host is None or port is None):
         raise AnabranchError("a call needs either HOST and PORT, or --listen PORT")
-    _check_patience(patience)
+    check_patience(patience)
     sockets = sockets or Sockets()
     settings = {name: value(text) for name, text in pairs(app_, "--app KEY=VALUE").items()}
     if not 0 < duration < math.inf:

@@ -10,12 +10,10 @@ from anabranch.errors import AnabranchError
 from anabranch.support.files import check_file
 
 from .app import Flag, Natural, Sets
-from .transport_settings import transport_settings
+from .peers import Words, transport_settings
 
 if TYPE_CHECKING:
     from anabranch.sctp import Endpoint
-
-Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*")

@@ -35,7 +35,7 @@ from anabranch.support.stdin import STANDARD
 
 from .app import write_json
 from .messages import say
-from .pieces import Pieces, say_rate, standard_input, standard_output
+from .pieces import Pieces, alongside, say_rate, standard_input, standard_output
 from .sctp_options import Messages, Sockets
 
 _PLAIN_SECONDS = 10
@@ -331,16 +331,10 @@ async def _converse(
         if until_said:
             await association.shutdown()
 
-    speaking = asyncio.create_task(speak())
-    try:
+    async with alongside(speak()):
         async for message in association:
             out.write(message.data)
             out.flush()
-    finally:
-        speaking.cancel()
-        (why,) = await asyncio.gather(speaking, return_exceptions=True)
-        if isinstance(why, Exception):
-            raise why
 
 
 @asynccontextmanager

@@ -1,10 +1,8 @@
 """An endpoint: a socket of UDP, and the connections over it."""
 
 import asyncio
-import ipaddress
 import math
 import os
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Self
 from anabranch import _engine
 from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.support.accepting import Accepting, Bell
-from anabranch.support.arguments import escaped, keys, positive, text, texts
+from anabranch.support.arguments import keys, positive, text, texts
+from anabranch.support.resolving import resolved
 from anabranch.support.settings_text import settings_text
 
 from .certificate import Anyone, Certificate, roots_of
@@ -164,7 +163,7 @@ class Endpoint:
         names = check_protocols(texts("protocols", protocols))
         name = text("server_name", host if server_name is None else server_name)
         roots, given = roots_of(trust), _json(settings)
-        address = await _resolved(host)
+        address = await resolved(text("host", host, "a name or an address"))
         number = self._live().connect(address, port, name, given, roots, names)
         connection = self._connection(number)
         try:
@@ -280,20 +279,6 @@ async def connect(
         )
         async with connection:
             yield connection
-
-
-async def _resolved(host: str) -> str:
-    """The first address of this name."""
-    name = text("host", host, "a name or an address")
-    with suppress(ValueError):
-        return str(ipaddress.ip_address(name))
-    try:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-    except (OSError, UnicodeError):
-        sentence = f"host = `{escaped(name)}` is neither an address nor a known name"
-        raise AnabranchError(sentence) from None
-    return str(found[0][4][0])
 
 
 def _json(settings: Mapping[str, object] | None) -> str:

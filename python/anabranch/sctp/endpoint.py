@@ -3,16 +3,16 @@
 import asyncio
 import math
 import os
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Self
 
 from anabranch._engine import LiveHost
-from anabranch.errors import AnabranchError, LiveError, whole
+from anabranch.errors import LiveError, whole
 from anabranch.support.accepting import Accepting, Bell
-from anabranch.support.arguments import escaped, keys, octets, positive, texts
+from anabranch.support.arguments import keys, octets, positive, texts
+from anabranch.support.resolving import resolved
 from anabranch.support.settings_text import settings_text
 
 from .association import Association
@@ -181,7 +181,8 @@ class Endpoint:
         patience = positive("patience", patience)
         carrier = None if self._carrier is None else udp_port
         given = _json(settings)
-        remote = [(address, carrier) for address in await _resolved(host)]
+        names = texts("host", host, "a name or an address, or a sequence of them")
+        remote = [(await resolved(name), carrier) for name in names]
         number = self._live().connect(remote, port, local_port, given)
         association = self._association(number)
         try:
@@ -279,21 +280,6 @@ async def connect(
         )
         async with association:
             yield association
-
-
-async def _resolved(host: str | Sequence[str]) -> list[str]:
-    """Resolves these names, one address for each."""
-    names = texts("host", host, "a name or an address, or a sequence of them")
-    loop = asyncio.get_running_loop()
-    addresses = []
-    for name in names:
-        try:
-            found = await loop.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-        except (OSError, UnicodeError):
-            sentence = f"host = `{escaped(name)}` is neither an address nor a known name"
-            raise AnabranchError(sentence) from None
-        addresses.append(str(found[0][4][0]))
-    return addresses
 
 
 def _json(settings: Mapping[str, object] | None) -> str:

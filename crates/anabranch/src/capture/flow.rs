@@ -101,6 +101,15 @@ impl Flow {
 
     /// The bytes of a packet that one side sends now.
     pub(super) fn emit(&mut self, now: Time, side: Side, packet: &Packet) -> Vec<u8> {
+        let mut bytes = self.emit_unmarked(now, side, packet);
+        if !self.dscp.is_default() {
+            ip::set_dscp(&mut bytes, self.dscp);
+        }
+        bytes
+    }
+
+    /// The same without the treatment that the flow asks for.
+    fn emit_unmarked(&mut self, now: Time, side: Side, packet: &Packet) -> Vec<u8> {
         if let Body::Mptcp(segment) = &packet.body
             && let Some(Handshake::Capable { sender_key: Some(key), .. }) = segment.options.handshake
         {
@@ -120,21 +129,16 @@ impl Flow {
             udp::wrap(ports, addresses, &mut body, |out| {
                 connections.emit(side, &datagram.content, places, out);
             });
-            let mut bytes = ip::wrap(ip::UDP, addresses, packet.ecn, identification, &body);
-            ip::set_dscp(&mut bytes, self.dscp);
-            return bytes;
+            return ip::wrap(ip::UDP, addresses, packet.ecn, identification, &body);
         }
         let of_side = OfSide { flow: self, side };
-        let mut bytes = match packet.body {
+        let bytes = match packet.body {
             Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }) => {
                 let body = Body::Udp(Datagram { rtp: Some(self.media.stamped(now, rtp)), ..datagram });
                 Packet { body, ..packet.clone() }.emit(identification, &of_side)
             }
             _ => packet.emit(identification, &of_side),
         };
-        if !self.dscp.is_default() {
-            ip::set_dscp(&mut bytes, self.dscp);
-        }
         if let Body::Sctp(_) = packet.body
             && let Some(vector) = key_vector(&bytes[self.ip.header_bytes() as usize..])
         {

@@ -1,4 +1,4 @@
-"""What the tests of live SCTP share."""
+"""What the tests of live endpoints share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

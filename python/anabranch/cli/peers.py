@@ -1,11 +1,25 @@
-"""The settings of a transport on the command line, for commands that talk to peers."""
+"""What the options of commands that talk to peers share: `sctp` and `quic`."""
 
 import tomllib
 from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from anabranch.errors import AnabranchError
 
 from .app import pairs
+
+Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+
+PATIENCE = 30.0
+"""Seconds for which the answer of a peer is awaited, by default."""
+
+
+def check_patience(seconds: float) -> None:
+    """Refuses a time that is none."""
+    if not seconds > 0:
+        raise AnabranchError(f"--patience is {seconds}; it must be more than 0 seconds")
 
 
 def value(text: str) -> object:
