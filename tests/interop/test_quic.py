@@ -252,7 +252,7 @@ def test_handshake_loss(
                     )
             else:
                 async with ours_answers(peer, made, tmp_path, weather) as (_, client):
-                    await client.exchange(1000)
+                async with ours_answers(peer, made, tmp_path, weather) as (connection, client):
                     await connection.close()
 
     cell("handshakeloss", peer)

@@ -440,8 +440,8 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).unwrap();
     // What a scenario causes: reordering, losses, duplicates, and connections that are reset. And the padding
-    // of MPTCP's options, which is Linux's: two and two, which tshark adds up. Of a Retry that it sees at both
-    // ends, tshark checks the first sight only.
+    // of MPTCP's options, which is Linux's: two and two, which tshark adds up. Of a Retry that it sees at
+    // both ends, tshark checks the first sight only.
     let expected = [
         "Cannot verify Retry Packet due to unknown ODCID",
         "4 NOP in a row",
