@@ -251,8 +251,8 @@ def test_handshake_loss(
                         " probe, a PING, arrives before the first one"
                     )
             else:
-                async with ours_answers(peer, made, tmp_path, weather) as (_, client):
                 async with ours_answers(peer, made, tmp_path, weather) as (connection, client):
+                    await client.exchange(1000)
                     await connection.close()
 
     cell("handshakeloss", peer)
