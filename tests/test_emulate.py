@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import _engine
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
 from conftest import DEVICES, ROOT, SCENARIOS
@@ -331,19 +333,49 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert left == []
 
 
-def test_many_paths_begin_in_proportion_and_keep_their_ways() -> None:
-    took = {}
+def test_many_paths_have_routes_in_proportion_and_keep_their_ways() -> None:
+    """Four times as many paths: sixteen times as many routes, if each were told of each."""
+    lines = {}
     for count in (40, 160):
-        begun = time.monotonic()
         with Emulator(of_paths(count)) as emulator:
-            took[count] = time.monotonic() - begun
-            for version, network in (("-4", "10.177.0.0/{}"), ("-6", "fd61:6e61::/{}")):
-                done = emulator.run("a", ["ip", version, "route", "show", "table", "1003"],
-                                    capture_output=True, text=True)  # fmt: skip
-                assert " dev p3" in done.stdout
-                assert len(done.stdout.splitlines()) <= 2, (done.stdout, network)
-    # Four times as many; sixteen times as long if each were told of each.
-    assert took[160] < 8 * max(took[40], 0.1), took
+
+            def shown(*words: str, emulator: Emulator = emulator) -> list[str]:
+                command = ["ip", *words]
+                done = emulator.run("a", command, capture_output=True, text=True, check=True)
+                return list(done.stdout.splitlines())
+
+            for version in ("-4", "-6"):
+                [*ways] = shown(version, "route", "show", "table", "1003")
+                assert 1 <= len(ways) <= 2, ways
+                assert any(" dev p3" in way for way in ways)
+            lines[count] = [
+                len(shown(version, what, "show", *which))
+                for version in ("-4", "-6")
+                for what, which in (("route", ("table", "all")), ("rule", ()))
+            ]
+    for few, many in zip(lines[40], lines[160], strict=True):
+        assert 40 <= few < many <= 4 * few, lines
+
+
+def test_a_signal_while_a_program_starts_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is known to nobody yet, and a namespace ends only once all of its are gone."""
+    enter = _engine.enter_namespaces
+
+    def entered(*places: str) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.2)
+        enter(*places)
+
+    with Emulator(scenario_text(delay="1ms")) as emulator:
+        monkeypatch.setattr(_engine, "enter_namespaces", entered)
+        with pytest.raises(KeyboardInterrupt):
+            emulator.start("here", ["sleep", "1000"])
+        for thread in {*threading.enumerate()} - {threading.current_thread()}:
+            thread.join(1)
+        tasks = Path("/proc/self/task").glob("*/children")
+        children = [child for task in tasks for child in task.read_text().split()]
+        names = [Path(f"/proc/{child}/comm").read_text() for child in children]
+        assert "sleep\n" not in names
 
 
 def test_many_veth_devices_share_the_memory_of_their_rings(

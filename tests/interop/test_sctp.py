@@ -32,6 +32,8 @@ LOSSES = {
 # How long, in ms, an end waits for what the network lost of the other's shutdown.
 LINGER = ("--linger", "2500")
 
+SACK_DELAY = 0.2  # seconds that our end waits before it acknowledges a single packet
+
 # Timers are short enough for 100 MB at 5 % loss, where retransmissions are lost, too; pion alone
 # has 1 s at least all the same.
 TIMERS = ("--rto-min", "100")
@@ -253,6 +255,9 @@ def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
         stack.callback(first.stop)
         ours.wait_for("received", messages=200)
         first.stop()
+        # Our last SACK is sent by then. If it met the second program before that asks to open the
+        # association, it would be answered with an ABORT, and nothing would restart.
+        time.sleep(5 * SACK_DELAY)
         second = peers.PeerAtWork(connects)
         stack.callback(second.stop)
         ours.wait_for("restarted")

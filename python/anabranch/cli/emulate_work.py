@@ -4,8 +4,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,9 @@ def join(node: str, command: Sequence[str], pid: int | None) -> int:
         raise AnabranchError(f"there is no node `{node}`, only {', '.join(found.nodes)}")
     _become_who_started(found)
     network, mounts, processes = found.nodes[node]
-    return _wait(_started((network, mounts, processes), command), None)
+    with _named(command):
+        process = start_within((network, mounts, processes), command)
+    return _wait(process, None)
 
 
 def change(link: str, values: Mapping[str, str], pid: int | None) -> None:
@@ -159,12 +161,16 @@ def _become_who_started(found: running.Running) -> None:
 
 
 def _run(emulator: Emulator, node: str, wanted: Wanted) -> int:
-    return _wait(_started(emulator.places(node), wanted.command), wanted.duration)
+    with _named(wanted.command):
+        process = emulator.start(node, wanted.command)
+    return _wait(process, wanted.duration)
 
 
-def _started(places: tuple[str, str, str], command: Sequence[str]) -> "subprocess.Popen[Any]":
+@contextmanager
+def _named(command: Sequence[str]) -> Iterator[None]:
+    """Says which command cannot be started."""
     try:
-        return start_within(places, command)
+        yield
     except OSError as error:
         if shutil.which(command[0]) is None:
             raise AnabranchError(

@@ -14,6 +14,7 @@ from typing import Any, Self
 from anabranch import _engine
 from anabranch.errors import LiveError, MissingError, suggestion
 from anabranch.support.files import path_atomically
+from anabranch.support.interruption import interruptible
 
 _PRIORITY = 10
 """The SCHED_FIFO priority of the thread that carries packets."""
@@ -172,8 +173,9 @@ class Emulator:
 
         The program's `/etc/hosts` has the names of the nodes that a path leads to.
         """
+        self._started = [process for process in self._started if process.poll() is None]
         process = start_within(self.places(node), command, **options)
-        self._started = [other for other in self._started if other.poll() is None] + [process]
+        self._started.append(process)
         return process
 
     def run(
@@ -297,5 +299,12 @@ def start_within(
         _engine.enter_namespaces(*places)
         return subprocess.Popen([os.fspath(word) for word in command], **options)
 
-    with ThreadPoolExecutor(1) as apart:
-        return apart.submit(begin).result()
+    # A signal waits meanwhile: nobody else knows the program yet, which would go on, and its
+    # namespace with it.
+    with interruptible() as interruption, ThreadPoolExecutor(1) as apart:
+        process = apart.submit(begin).result()
+    if interruption.is_heard:
+        process.kill()
+        process.wait()
+        interruption.deliver()
+    return process

@@ -21,11 +21,11 @@ from anabranch.stats import labels
 from anabranch.store import Store, cells_of, rows_of
 from anabranch.studies import scalars, stopping, watch
 from anabranch.studies.cluster import Cluster, connected
-from anabranch.studies.interruption import interruptible
 from anabranch.studies.plan import Plan, Run, Shard, ask_once, wanted_of
 from anabranch.studies.workers import Batch, Threads, Workers
 from anabranch.support import wording
 from anabranch.support.columns import is_scalar
+from anabranch.support.interruption import interruptible
 from anabranch.support.progress import Status
 
 _NOTE_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""Signals that wait until finished results are saved."""
+"""Signals that wait until what may not be cut in two is done."""
 
 import signal
 import threading
@@ -26,7 +26,7 @@ class Interruption:
 
 
 @contextmanager
-def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
+def interruptible(cancel: Callable[[], None] | None = None) -> Iterator[Interruption]:
     """Within this context, a first such signal calls `cancel` and waits to be delivered."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -41,7 +41,8 @@ def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
     def hear(number: int, _: object) -> None:
         interruption.number = number
         restore()  # a second signal takes effect at once
-        cancel()
+        if cancel is not None:
+            cancel()
 
     def restore() -> None:
         for number, handler in before.items():
