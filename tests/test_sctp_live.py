@@ -505,7 +505,7 @@ def test_an_endpoint_that_fails_says_why_to_everybody() -> None:
 def test_associations_that_nobody_accepts_are_no_more_than_so_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("anabranch.support.accepting.BACKLOG", 3)
+    monkeypatch.setattr("anabranch.live.endpoint.BACKLOG", 3)
 
     async def work() -> None:
         async with (

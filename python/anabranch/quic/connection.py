@@ -1,15 +1,14 @@
 """A connection, and its streams."""
 
-import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from anabranch import live
 from anabranch.errors import AnabranchError, LiveError, whole
+from anabranch.live.waiting import until
 from anabranch.support.arguments import flag, octets
-from anabranch.support.waiting import Changed, until
 
 if TYPE_CHECKING:
     from anabranch._engine import QuicHost
@@ -206,7 +205,7 @@ class Stream:
         self._pieces.clear()
 
 
-class Connection:
+class Connection(live.Connection["QuicHost"]):
     """A connection of an `Endpoint`; see the package for an example.
 
     At the end of an `async with` block it is closed once the peer has everything, or at once with
@@ -214,25 +213,20 @@ class Connection:
     """
 
     def __init__(self, host: "QuicHost", number: int) -> None:
-        self._host = host
-        self._number = number
+        super().__init__(host, number)
         self._own_bit = 0
         self._streams: dict[int, Stream] = {}
         self._incoming: deque[Stream] = deque()
         self._datagrams: deque[bytes] = deque()
         self._read = self._messages_read = self._waiting = 0
-        self._protocol: str | None = None
-        self._reason: str | None = None
+        self._protocol = ""
         self._code: tuple[int, bool] | None = None
-        self._why = ""
-        self._counted: dict[str, float] = {}
         self._route: tuple[str, str, int] | None = None
-        self._changed = Changed()
 
     @property
     def protocol(self) -> str:
         """The protocol above QUIC that both ends have agreed on (ALPN)."""
-        return self._protocol or ""
+        return self._protocol
 
     @property
     def peer(self) -> str:
@@ -325,31 +319,6 @@ class Connection:
         self._check_open()
         return self._host.update_keys(self._number)
 
-    def scalars(self) -> dict[str, float]:
-        """Its counters, by the names that a simulated connection's have."""
-        if self._reason is not None:
-            return self._counted
-        return self._host.scalars(self._number)
-
-    @property
-    def reason(self) -> str | None:
-        """How it has ended: `shutdown`, `aborted`, `lost` or `failed`; None while it lives."""
-        return self._reason
-
-    async def shutdown(self) -> None:
-        """Closes it once the peer has everything that was written; waits for that.
-
-        Raises
-        ------
-        ConnectionClosedError
-            The connection has ended otherwise meanwhile, so the peer may not have everything.
-        """
-        if self._reason is None:
-            self._host.shut_down(self._number)
-            await self.ended()
-            if self._reason != "shutdown":
-                raise self._closed()
-
     async def close(self, code: int = 0) -> None:
         """Closes it at once, with a code of the application."""
         whole("code", code, 0, _MOST_CODE)
@@ -357,34 +326,15 @@ class Connection:
             self._host.close_connection(self._number, code)
             await self.ended()
 
-    async def ended(self) -> None:
-        """Waits until it has ended, for whatever reason."""
-        await until(self._changed, lambda: self._reason is not None)
+    def _begin_shutdown(self) -> None:
+        self._host.shut_down(self._number)
 
-    async def __aenter__(self) -> Self:
-        """Gives the connection itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        """Closes the connection in order, or at once if an exception leaves the block."""
+    def _begin_abort(self) -> None:
         if self._reason is None:
-            await (self.shutdown() if error is None else self.close(1))
-
-    def _begin_close(self, code: int) -> None:
-        if self._reason is None:
-            self._host.close_connection(self._number, code)
+            self._host.close_connection(self._number, 1)
 
     def _closed(self) -> ConnectionClosedError:
         return ConnectionClosedError(self._reason or "shutdown", self._code, self._why)
-
-    def _check_open(self) -> None:
-        if self._reason is not None:
-            raise self._closed()
 
     def _has_read(self, count: int, messages: int) -> None:
         self._read += count
@@ -408,25 +358,6 @@ class Connection:
                 self._incoming.append(stream)
         return stream
 
-    async def _opened(self, patience: float) -> None:
-        limit = None if math.isinf(patience) else patience
-        try:
-            async with asyncio.timeout(limit):
-                await until(
-                    self._changed, lambda: self._protocol is not None or self._reason is not None
-                )
-        except TimeoutError:
-            self._begin_close(1)
-            raise LiveError(f"the peer has not answered within {patience:g} s") from None
-        if self._protocol is None:
-            self._check_open()
-
-    def _fail(self, why: str) -> None:
-        """Ends the connection because the endpoint has failed."""
-        if self._reason is None:
-            self._reason, self._why = "failed", why
-        self._changed.set()
-
     def _take(self, kind: str, particulars: object) -> None:
         """Handles an event from the engine."""
         match kind, particulars:
@@ -442,7 +373,7 @@ class Connection:
                 self._waiting += 1
             case (("connected" | "accepted"), str(protocol)):
                 self._own_bit = int(kind == "accepted")
-                self._protocol = protocol
+                self._protocol, self._is_open = protocol, True
             case "closed", (str(reason), code, (str() | None) as why, dict(counted)):
                 self._reason, self._counted, self._why = reason, counted, why or ""
                 match code:

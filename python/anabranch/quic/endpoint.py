@@ -1,18 +1,14 @@
 """An endpoint: a socket of UDP, and the connections over it."""
 
-import asyncio
 import math
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from anabranch import _engine
-from anabranch.errors import AnabranchError, LiveError, whole
-from anabranch.support.accepting import Accepting, Bell
+from anabranch import _engine, live
+from anabranch.errors import AnabranchError, whole
+from anabranch.live.resolving import resolved
 from anabranch.support.arguments import keys, positive, text, texts
-from anabranch.support.resolving import resolved
 from anabranch.support.settings_text import settings_text
 
 from .certificate import Anyone, Certificate, roots_of
@@ -31,7 +27,7 @@ DEFAULTS: Mapping[str, object] = {
 """Defaults of live connections where they differ from a scenario's."""
 
 
-class Endpoint:
+class Endpoint(live.Endpoint["QuicHost", Connection]):
     """A socket, a thread that serves it, and any number of connections.
 
     Use it in `async with`: leaving the block closes the socket, and peers of connections that have
@@ -62,55 +58,21 @@ class Endpoint:
         mtu: int = 1500,
         most_accepted: int = 10_000,
     ) -> None:
+        super().__init__()
         self._addresses = texts("addresses", addresses)
         self._port = whole("port", port, 0, 65_535)
         self._mtu = whole("mtu", mtu, 1280, 65_535)
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
-        self._host: QuicHost | None = None
-        self._process = os.getpid()
-        self._bell: Bell | None = None
-        self._connections: dict[int, Connection] = {}
-        self._listener: Listener | None = None
 
-    async def __aenter__(self) -> Self:
-        """Binds the socket."""
+    def _bound(self, announce_at: int) -> "QuicHost":
         check_engine()
-        if self._process != os.getpid():
-            # What a process has opened that this one was forked from stays that process's.
-            self._connections.clear()
-            self._listener = None
-            self._process = os.getpid()
-        self._bell = await Bell.hang(self._take_news)
-        try:
-            self._host = _engine.QuicHost(
-                self._addresses, self._port, self._mtu, self._most, self._bell.port
-            )
-        except BaseException:
-            self._bell.close()
-            raise
-        self._bell.begin()
-        return self
+        return _engine.QuicHost(self._addresses, self._port, self._mtu, self._most, announce_at)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        """Closes the socket."""
-        if self._process != os.getpid():
-            return
-        if self._bell is not None:
-            self._bell.close()
-        if self._host is not None:
-            self._host.close()
-        for connection in self._connections.values():
-            connection._take("closed", ("aborted", None, "the endpoint is closed", {}))
-        if self._listener is not None:
-            self._listener._close()
-        # The endpoint may be opened again, and its connections are then numbered anew.
-        self._connections.clear()
-        self._listener = None
+    def _made(self, host: "QuicHost", number: int) -> Connection:
+        return Connection(host, number)
+
+    def _place(self, particulars: object) -> None:
+        """There is one listener, whatever protocol was agreed on."""
 
     @property
     def port(self) -> int:
@@ -165,13 +127,7 @@ class Endpoint:
         roots, given = roots_of(trust), _json(settings)
         address = await resolved(text("host", host, "a name or an address"))
         number = self._live().connect(address, port, name, given, roots, names)
-        connection = self._connection(number)
-        try:
-            await connection._opened(patience)
-        except asyncio.CancelledError:
-            connection._begin_close(1)
-            raise
-        return connection
+        return await self._opened(number, patience)
 
     @asynccontextmanager
     async def listen(
@@ -199,56 +155,12 @@ class Endpoint:
         names = check_protocols(texts("protocols", protocols))
         chain, key = certificate.chain, certificate.key
         self._live().listen(_json(settings), chain, key, names)
-        listener = self._listener = Listener()
-        try:
+        listener = Listener()
+        with self._listening(None, listener, lambda host: host.stop_listening()):
             yield listener
-        finally:
-            self._listener = None
-            with suppress(LiveError):  # the endpoint is closed, or has failed
-                self._live().stop_listening()
-                for connection in listener._close("the listener has been closed"):
-                    connection._begin_close(0)
-
-    def _live(self) -> "QuicHost":
-        if self._host is None:
-            raise LiveError("the endpoint is not open; use it in `async with`")
-        self._host.check_process()
-        return self._host
-
-    def _fail(self, sentence: str) -> None:
-        """Stops all sending and receiving; all who wait get this reason."""
-        for connection in self._connections.values():
-            connection._fail(sentence)
-        self._connections.clear()
-        if self._listener is not None:
-            self._listener._close(sentence)
-
-    def _connection(self, number: int) -> Connection:
-        if number not in self._connections:
-            self._connections[number] = Connection(self._live(), number)
-        return self._connections[number]
-
-    def _take_news(self) -> None:
-        if self._host is None:
-            return
-        try:
-            news = self._host.news()
-        except LiveError as failure:
-            self._fail(str(failure))
-            return
-        for number, kind, particulars in news:
-            connection = self._connection(number)
-            connection._take(kind, particulars)
-            if kind == "accepted":
-                if self._listener is None or self._listener._is_full():
-                    self._host.close_connection(number, 0)
-                else:
-                    self._listener._take(connection)
-            if kind == "closed":
-                del self._connections[number]
 
 
-class Listener(Accepting[Connection]):
+class Listener(live.Listener[Connection]):
     """The connections that clients open; each is returned once."""
 
 

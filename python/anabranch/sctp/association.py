@@ -3,17 +3,16 @@
 import asyncio
 import ipaddress
 import itertools
-import math
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import astuple, dataclass
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
+from anabranch import live
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
+from anabranch.live.waiting import until
 from anabranch.support.arguments import escaped, flag, octets, refuse, text
-from anabranch.support.waiting import Changed, until
 
 _EVENTS_KEPT = 10_000
 """Events are kept until someone asks for them; beyond this number the earliest are dropped."""
@@ -196,7 +195,7 @@ def check_message(
     return None
 
 
-class Association:
+class Association(live.Connection[LiveHost]):
     """An association of an `Endpoint`; see the package for an example.
 
     At the end of an `async with` block it is shut down, or aborted if an exception leaves the
@@ -204,18 +203,12 @@ class Association:
     """
 
     def __init__(self, host: LiveHost, number: int) -> None:
-        self._host = host
-        self._number = number
+        super().__init__(host, number)
         self._inbox: deque[Message] = deque()
         self._parts: dict[tuple[int, bool], int] = {}
         self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
         self._messages_read = self._read = 0
-        self._reason: str | None = None
-        self._why = ""
         self._unreached = ""
-        self._counted: dict[str, float] = {}
-        self._changed = Changed()
-        self._is_open = False
         self._resets: dict[int, list[asyncio.Future[bool]]] = {}
         self._changes: dict[str, asyncio.Future[bool]] = {}
 
@@ -347,15 +340,6 @@ class Association:
             return []
         return [Path(*row) for row in self._host.paths(self._number)]
 
-    def scalars(self) -> dict[str, float]:
-        """Its counters, by the names that a simulated association's have.
-
-        There are none if the endpoint was closed before the association ended.
-        """
-        if self._reason is not None:
-            return self._counted
-        return self._host.scalars(self._number)
-
     def set_primary(self, path: int) -> None:
         """Makes a path the primary one, as far as its policy allows.
 
@@ -454,73 +438,18 @@ class Association:
             numbers = ", ".join(map(str, refused))
             raise LiveError(f"the peer refuses to reset these streams: {numbers}")
 
-    @property
-    def reason(self) -> str | None:
-        """How it has ended: `shutdown`, `aborted`, `lost` or `failed`; None while it lives."""
-        return self._reason
-
-    async def shutdown(self) -> None:
-        """Ends it once everything that was sent has been delivered; waits for that.
-
-        Raises
-        ------
-        AssociationClosedError
-            It has ended otherwise meanwhile, so the peer may not have everything.
-        """
-        if self._reason is None:
-            self._host.command(self._number, "shutdown")
-            await self.ended()
-            if self._reason not in {None, "shutdown"}:
-                raise AssociationClosedError(self._reason, self._why)
-
-    async def abort(self) -> None:
-        """Ends it at once."""
-        self._begin_abort()
-        await self.ended()
-
-    async def __aenter__(self) -> Self:
-        """Gives the association itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        """Shuts the association down, or aborts it if an exception leaves the block."""
-        if self._reason is None:
-            await (self.shutdown() if error is None else self.abort())
-
-    async def ended(self) -> None:
-        """Waits until it has ended, for whatever reason."""
-        await until(self._changed, lambda: self._reason is not None)
+    def _begin_shutdown(self) -> None:
+        self._host.command(self._number, "shutdown")
 
     def _begin_abort(self) -> None:
         if self._reason is None:
             self._host.command(self._number, "abort")
 
-    def _check_open(self) -> None:
-        if self._reason is not None:
-            raise AssociationClosedError(self._reason, self._why)
+    def _closed(self) -> AssociationClosedError:
+        return AssociationClosedError(self._reason or "shutdown", self._why)
 
-    async def _opened(self, patience: float) -> None:
-        limit = None if math.isinf(patience) else patience
-        try:
-            async with asyncio.timeout(limit):
-                await until(self._changed, lambda: self._is_open or self._reason is not None)
-        except TimeoutError:
-            self._begin_abort()
-            heard = f"; {self._unreached}" if self._unreached else ""
-            raise LiveError(f"the peer has not answered within {patience:g} s{heard}") from None
-        if not self._is_open:
-            self._check_open()
-
-    def _fail(self, why: str) -> None:
-        """Ends the association because the endpoint has failed."""
-        if self._reason is None:
-            self._reason, self._why = "failed", why
-        self._changed.set()
+    def _unanswered(self) -> str:
+        return f"; {self._unreached}" if self._unreached else ""
 
     def _take_change(self, kind: str, address: str, *, is_ours: bool) -> None:
         if not is_ours:

@@ -18,9 +18,9 @@ from typing import Any
 
 from anabranch._engine import LiveCall
 from anabranch.errors import AnabranchError, LiveError
+from anabranch.live.waiting import Changed, until
 from anabranch.support.arguments import keys
 from anabranch.support.settings_text import settings_text
-from anabranch.support.waiting import Changed, until
 
 from .association import Abandoned, Association, AssociationClosedError, Message
 

@@ -1,18 +1,14 @@
 """An endpoint: sockets, and the associations over them."""
 
-import asyncio
 import math
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from types import TracebackType
-from typing import Self
+from contextlib import asynccontextmanager
 
+from anabranch import live
 from anabranch._engine import LiveHost
-from anabranch.errors import LiveError, whole
-from anabranch.support.accepting import Accepting, Bell
+from anabranch.errors import whole
+from anabranch.live.resolving import resolved
 from anabranch.support.arguments import keys, octets, positive, texts
-from anabranch.support.resolving import resolved
 from anabranch.support.settings_text import settings_text
 
 from .association import Association
@@ -27,7 +23,7 @@ _MOST_KEY = 65_535
 """Bytes of a shared key: what a length of 16 bits can say, as in Linux (`SCTP_AUTH_KEY`)."""
 
 
-class Endpoint:
+class Endpoint(live.Endpoint[LiveHost, Association]):
     """Sockets, a thread that serves them, and any number of associations.
 
     Use it in `async with`: leaving the block closes the sockets, and peers of associations that
@@ -71,6 +67,7 @@ class Endpoint:
         most_accepted: int = 10_000,
         shared_key: bytes | bytearray | memoryview = b"",
     ) -> None:
+        super().__init__()
         self._addresses = texts("addresses", addresses)
         self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)
         self._devices = texts("tun", tun)
@@ -79,56 +76,20 @@ class Endpoint:
         self._mtu = whole("mtu", mtu, 576, 65_535)
         self._shared_key = octets("shared_key", shared_key, _MOST_KEY)
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
-        self._host: LiveHost | None = None
-        self._process = os.getpid()
-        self._bell: Bell | None = None
-        self._associations: dict[int, Association] = {}
-        self._listeners: dict[int, Listener] = {}
 
-    async def __aenter__(self) -> Self:
-        """Binds the sockets."""
-        if self._process != os.getpid():
-            # What a process has opened that this one was forked from stays that process's.
-            self._associations.clear()
-            self._listeners.clear()
-            self._process = os.getpid()
-        self._bell = await Bell.hang(self._take_news)
-        try:
-            self._host = LiveHost(
-                self._addresses,
-                self._carrier,
-                self._mtu,
-                self._most,
-                self._bell.port,
-                self._shared_key,
-                self._devices,
-            )
-        except BaseException:
-            self._bell.close()
-            raise
-        self._bell.begin()
-        return self
+    def _bound(self, announce_at: int) -> LiveHost:
+        return LiveHost(
+            self._addresses,
+            self._carrier,
+            self._mtu,
+            self._most,
+            announce_at,
+            self._shared_key,
+            self._devices,
+        )
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        """Closes the sockets."""
-        if self._process != os.getpid():
-            return
-        if self._bell is not None:
-            self._bell.close()
-        if self._host is not None:
-            self._host.close()
-        for association in self._associations.values():
-            association._take("closed", ("aborted", {}))
-        for listener in self._listeners.values():
-            listener._close()
-        # The endpoint may be opened again, and its associations are then numbered anew.
-        self._associations.clear()
-        self._listeners.clear()
+    def _made(self, host: LiveHost, number: int) -> Association:
+        return Association(host, number)
 
     @property
     def udp_port(self) -> int | None:
@@ -184,13 +145,7 @@ class Endpoint:
         names = texts("host", host, "a name or an address, or a sequence of them")
         remote = [(await resolved(name), carrier) for name in names]
         number = self._live().connect(remote, port, local_port, given)
-        association = self._association(number)
-        try:
-            await association._opened(patience)
-        except asyncio.CancelledError:
-            self._live().command(number, "abort")
-            raise
-        return association
+        return await self._opened(number, patience)
 
     @asynccontextmanager
     async def listen(
@@ -202,57 +157,12 @@ class Endpoint:
         """
         whole("port", port, 1, 65_535)
         self._live().listen(port, _json(settings))
-        listener = self._listeners[port] = Listener()
-        try:
+        listener = Listener()
+        with self._listening(port, listener, lambda host: host.stop_listening(port)):
             yield listener
-        finally:
-            self._listeners.pop(port, None)
-            with suppress(LiveError):  # the endpoint is closed, or has failed
-                self._live().stop_listening(port)
-                for association in listener._close("the listener has been closed"):
-                    association._begin_abort()
-
-    def _live(self) -> LiveHost:
-        if self._host is None:
-            raise LiveError("the endpoint is not open; use it in `async with`")
-        self._host.check_process()
-        return self._host
-
-    def _fail(self, sentence: str) -> None:
-        """Stops all sending and receiving; all who wait get this reason."""
-        for association in self._associations.values():
-            association._fail(sentence)
-        self._associations.clear()
-        for listener in self._listeners.values():
-            listener._close(sentence)
-
-    def _association(self, number: int) -> Association:
-        if number not in self._associations:
-            self._associations[number] = Association(self._live(), number)
-        return self._associations[number]
-
-    def _take_news(self) -> None:
-        if self._host is None:
-            return
-        try:
-            news = self._host.news()
-        except LiveError as failure:
-            self._fail(str(failure))
-            return
-        for number, kind, particulars in news:
-            association = self._association(number)
-            if kind == "accepted":
-                listener = self._listeners.get(particulars)
-                if listener is None or listener._is_full():
-                    self._host.command(number, "abort")
-                else:
-                    listener._take(association)
-            association._take(kind, particulars)
-            if kind == "closed":
-                del self._associations[number]
 
 
-class Listener(Accepting[Association]):
+class Listener(live.Listener[Association]):
     """The associations that peers open; each is returned once."""
 
 

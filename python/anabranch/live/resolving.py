@@ -4,8 +4,7 @@ import asyncio
 import socket
 
 from anabranch.errors import AnabranchError
-
-from .arguments import escaped
+from anabranch.support.arguments import escaped
 
 
 async def resolved(host: str) -> str:
