@@ -458,6 +458,40 @@ def test_mistakes_are_one_sentence(words: tuple[object, ...], sentence: str) -> 
     assert "Traceback" not in text
 
 
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    none = tmp_path / "none.pem"
+    none.write_text("no certificate")
+    keys = tmp_path / "no" / "keys"
+    for words, log, sentence in (
+        (("connect", LOOPBACK, 1, "--trust", none), "", f"{none}: there is no certificate"),
+        (("listen", 0, "--cert", none, "--key", none), "", f"{none}: there is no certificate"),
+        (("connect", LOOPBACK, 1, "--insecure"), str(keys), f"{keys} cannot be written"),
+    ):
+        program = command("quic", *words, env=os.environ | {"SSLKEYLOGFILE": log})
+        with program:
+            _, said = program.communicate(b"", timeout=60)
+        assert sentence in said.decode()
+        assert (program.returncode, said.count(b"\n")) == (2, 1), said.decode()
+
+
+def test_a_signal_ends_a_talk_with_a_word() -> None:
+    server, port = listening("listen", 0, "--echo")
+    with server:
+        client = command("quic", "connect", LOOPBACK, port, "--insecure")
+        with client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            # The thread that reads waits for more, and has pieces that nobody has taken.
+            for number in range(100):
+                client.stdin.write(f"{number}\n".encode())
+                client.stdin.flush()
+            assert client.stdout.readline() == b"0\n"
+            client.terminate()
+            _, said = client.communicate(timeout=60)
+        assert (client.returncode, said) == (143, b"anabranch: stopped\n")
+        server.kill()
+
+
 def test_help_has_examples() -> None:
     for name in ("listen", "connect", "send", "receive"):
         program = command("quic", name, "--help")

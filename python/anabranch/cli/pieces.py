@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import queue
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
+from io import BufferedReader
 from typing import Any, BinaryIO
 
 from anabranch.errors import AnabranchError
@@ -14,6 +15,7 @@ from anabranch.errors import AnabranchError
 from .messages import say
 
 _READ_AHEAD = 16
+"""Pieces that wait for whoever iterates."""
 
 
 class Pieces:
@@ -26,33 +28,40 @@ class Pieces:
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
-        self._queue: asyncio.Queue[bytes | OSError] | None = None
+        self._queue: queue.Queue[bytes | OSError] = queue.Queue(_READ_AHEAD)
+        self._came: asyncio.Event | None = None
         self._is_over = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The pieces that no iteration has taken yet."""
-        if self._queue is None:
-            self._queue = asyncio.Queue(_READ_AHEAD)
-            work = (self._queue, asyncio.get_running_loop())
+        if self._came is None:
+            self._came = asyncio.Event()
+            work = (self._came, asyncio.get_running_loop())
             threading.Thread(target=self._work, args=work, daemon=True).start()
         while not self._is_over:
-            piece = await self._queue.get()
+            self._came.clear()
+            try:
+                piece = self._queue.get_nowait()
+            except queue.Empty:
+                await self._came.wait()
+                continue
             self._is_over = not piece or isinstance(piece, OSError)
             if isinstance(piece, OSError):
                 raise piece
             if piece:
                 yield piece
 
-    def _work(self, queue: asyncio.Queue[bytes | OSError], loop: asyncio.AbstractEventLoop) -> None:
+    def _work(self, came: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
         piece: bytes | OSError = b"before the first"
         # The loop may have been closed in the meantime.
-        with contextlib.suppress(RuntimeError, CancelledError):
+        with contextlib.suppress(RuntimeError):
             while piece and not isinstance(piece, OSError):
                 try:
                     piece = self._read()
                 except OSError as error:
                     piece = error
-                asyncio.run_coroutine_threadsafe(queue.put(piece), loop).result()
+                self._queue.put(piece)
+                loop.call_soon_threadsafe(came.set)
 
 
 @asynccontextmanager
@@ -68,7 +77,7 @@ async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Ta
             raise why
 
 
-def standard_input() -> BinaryIO:
+def standard_input() -> BufferedReader:
     """Standard input, as bytes."""
     if sys.stdin is None:
         raise AnabranchError("standard input is closed; use </dev/null if there is no input")

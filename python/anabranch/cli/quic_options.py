@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, LiveError
 from anabranch.support.files import check_file
 
 from .app import Flag, Natural, Sets
@@ -75,7 +75,7 @@ class Serving:
                 raise AnabranchError(
                     "--write-cert writes a new certificate; it does not go with --cert"
                 )
-            return Certificate(self.cert.read_bytes(), self.key.read_bytes())
+            return Certificate(_certificates(self.cert), self.key.read_bytes())
         any_address = {"0.0.0.0", "::"}
         own = [*dict.fromkeys(["localhost", socket.gethostname(), "127.0.0.1", *self.address])]
         made = self_signed([name for name in own if name not in any_address])
@@ -104,4 +104,18 @@ class Trusting:
             raise AnabranchError("--insecure and --trust are both given; give one of them")
         if self.insecure:
             return ANYONE
-        return None if self.trust is None else self.trust.read_bytes()
+        return None if self.trust is None else _certificates(self.trust)
+
+
+def _certificates(file: Path) -> bytes:
+    """A file with certificates in PEM."""
+    from anabranch import _engine
+    from anabranch.quic.engine import check_engine
+
+    check_engine()
+    content = file.read_bytes()
+    try:
+        _engine.certificates(content)
+    except LiveError as error:
+        raise AnabranchError(f"{file}: {error}") from None
+    return content

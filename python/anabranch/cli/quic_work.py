@@ -41,7 +41,7 @@ def tell(sentence: str, event: str, **particulars: object) -> None:
 
 async def listen(serving: Serving, sockets: Sockets, port: int, *, echo: bool, keep: bool) -> None:
     """Waits for peers and talks with them."""
-    lines = None if echo else Pieces(standard_input().readline)
+    lines = None if echo else _typed()
     out = standard_output()
 
     async def serve(connection: Connection) -> None:
@@ -81,7 +81,8 @@ async def connect(
     datagrams: bool,
 ) -> None:
     """Talks with a peer."""
-    lines, out = Pieces(standard_input().readline), standard_output()
+    out = standard_output()
+    lines = Pieces(standard_input().readline) if datagrams else _typed()
     async with _connected(trusting, sockets, host, port, patience) as connection:
         if datagrams:
             await _send_datagrams(connection, lines, out)
@@ -190,6 +191,12 @@ async def _connected(
             _say_connected(connection)
         async with connection:
             yield connection
+
+
+def _typed() -> Pieces:
+    """Standard input as it comes: a line that is typed, or many that are there."""
+    source = standard_input()
+    return Pieces(lambda: source.read1(_CHUNK))
 
 
 async def _converse(stream: Stream, lines: Pieces, out: BinaryIO) -> None:

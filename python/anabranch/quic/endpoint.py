@@ -13,7 +13,7 @@ from anabranch.support.settings_text import settings_text
 
 from .certificate import Anyone, Certificate, roots_of
 from .connection import Connection, check_protocols
-from .engine import check_engine
+from .engine import check_engine, check_secrets_file
 
 if TYPE_CHECKING:
     from anabranch._engine import QuicHost
@@ -47,7 +47,8 @@ class Endpoint(live.Endpoint["QuicHost", Connection]):
     Raises
     ------
     LiveError
-        A socket cannot be bound; or the engine was built without QUIC.
+        A socket cannot be bound, or the file that SSLKEYLOGFILE names cannot be written; or the
+        engine was built without QUIC.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Endpoint(live.Endpoint["QuicHost", Connection]):
 
     def _bound(self, announce_at: int) -> "QuicHost":
         check_engine()
+        check_secrets_file()
         return _engine.QuicHost(self._addresses, self._port, self._mtu, self._most, announce_at)
 
     def _made(self, host: "QuicHost", number: int) -> Connection:
