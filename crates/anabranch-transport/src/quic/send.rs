@@ -134,10 +134,16 @@ impl Connection {
         }
         let only_ack = packet.frames.len();
         if has_content {
+            // RFC 9002 section 6.2.4: the second probe, too, carries what is outstanding if nothing is new.
+            if is_probe && !self.has_content(id) {
+                self.send_outstanding_again(id);
+            }
             self.write_frames(id, &mut packet, &mut left, &mut contents);
             if is_probe && packet.frames.len() == only_ack && left > 0 {
                 packet.frames.push(Frame::Ping);
                 left -= 1;
+                // The same section: where there is nothing to send, one packet says so.
+                self.space_mut(id).probes = 1;
             }
         }
         let elicits = packet.frames.len() > only_ack;
