@@ -161,9 +161,15 @@ impl Connection {
         self.end(CloseReason::Lost);
     }
 
-    /// A PING keeps the connection alive (section 10.1.2).
-    pub(super) fn on_keep_alive_timer(&mut self) {
+    /// A PING keeps the connection alive (section 10.1.2). While an acknowledgement is outstanding there is
+    /// none: each would start the probe timeout anew (RFC 9002 section 6.2.1), and an end whose `keep_alive`
+    /// is shorter would never find out that nothing arrives.
+    pub(super) fn on_keep_alive_timer(&mut self, now: Time) {
         self.keep_alive_timer = Time::NEVER;
+        if self.space(SpaceId::Data(0)).sent.eliciting > 0 {
+            self.keep_alive_timer = self.parameters.keep_alive.map_or(Time::NEVER, |every| now + every);
+            return;
+        }
         self.wants.ping = true;
         self.space_mut(SpaceId::Data(0)).probes += 1;
     }

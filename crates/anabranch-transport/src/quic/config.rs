@@ -84,7 +84,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
     /// How long nothing may be sent before a PING keeps the connection alive (RFC 9000 section 10.1.2), from
-    /// 100 ms on; default: none is sent.
+    /// 100 ms on, while no acknowledgement is outstanding; default: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<Duration>,
     /// Bytes of this end's connection IDs, from 4 to 20; default 8, in profile `quic_go` 4.

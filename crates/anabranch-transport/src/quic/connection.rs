@@ -333,7 +333,7 @@ impl Connection {
             self.on_loss_timer(now);
         }
         if self.keep_alive_timer <= now {
-            self.on_keep_alive_timer();
+            self.on_keep_alive_timer(now);
         }
         if self.idle_timer <= now {
             self.on_idle_timer();

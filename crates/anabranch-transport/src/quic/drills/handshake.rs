@@ -111,8 +111,7 @@ fn probes_of_a_client_that_hears_nothing_double() {
 /// is no bare PING where the first one has sent everything.
 #[test]
 fn each_probe_of_a_server_carries_its_messages() {
-    let handshake =
-        Handshake { certificate: Bytes(200), server_rest: Bytes(200), ..Handshake::default() };
+    let handshake = Handshake { certificate: Bytes(200), server_rest: Bytes(200), ..Handshake::default() };
     let mut pair = Pair::new(&Config { handshake: Some(handshake), ..Config::default() });
     pair.drop_if = Box::new(|now, from, _| from == Side::B || now > Time::ZERO);
     pair.command(Side::A, Command::Connect);
