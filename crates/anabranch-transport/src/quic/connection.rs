@@ -14,6 +14,7 @@ use super::errors::Violation;
 use super::flow_control::FlowControl;
 use super::frames::Wants;
 use super::handshake::Handshake;
+use super::key_update::KeyPhases;
 use super::messages::Messages;
 use super::parameters::{LEAST_DATAGRAM, Parameters};
 use super::path::{Path, Route};
@@ -96,6 +97,7 @@ pub struct Connection {
     /// The versions that the server named, if it knows none of ours.
     pub(super) peers_versions: Box<[u32]>,
     pub(super) handshake: Handshake,
+    pub(super) key_phases: KeyPhases,
     /// The spaces of Initial and Handshake packets.
     pub(super) early: [Space; 2],
     /// The path IDs. There is one as long as there is no multipath.
@@ -196,6 +198,7 @@ impl Connection {
             closed_with: None,
             peers_versions: Box::default(),
             handshake: Handshake::new(Time::ZERO),
+            key_phases: KeyPhases::default(),
             early: [Space::default(), Space::default()],
             paths: vec![path],
             peer: quic::Parameters::default(),

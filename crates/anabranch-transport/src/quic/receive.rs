@@ -110,6 +110,13 @@ impl Connection {
             Level::OneRtt => SpaceId::Data(0),
             Level::ZeroRtt => return,
         };
+        if packet.level == Level::OneRtt {
+            match self.take_key_phase(now, &packet) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(violation) => return self.fail(now, violation),
+            }
+        }
         if self.space(id).arrived.is_known(packet.number) {
             self.stats.duplicates_received += 1;
             return;

@@ -35,6 +35,7 @@ impl Connection {
         if !matches!(self.state, State::Opening | State::Open) {
             return;
         }
+        self.update_keys_when_due(now);
         // Each turn sends something that then no longer waits, or fills the window.
         while self.send_datagram(now) {}
         self.send_elsewhere(now);
@@ -182,6 +183,7 @@ impl Connection {
             token: if id == SpaceId::Initial { self.handshake.token.clone() } else { Box::default() },
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
+            key_phase: id.level() == Level::OneRtt && self.key_phases.bit(),
             frames: SmallVec::new(),
             parameters: None,
         }

@@ -284,6 +284,7 @@ impl Drill {
             token: Box::default(),
             number,
             number_bytes: 4,
+            key_phase: false,
             frames: SmallVec::from_vec(frames),
             parameters: None,
         }

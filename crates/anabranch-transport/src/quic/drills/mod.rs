@@ -2,6 +2,7 @@
 
 mod closing;
 mod handshake;
+mod key_update;
 mod loss;
 mod migration;
 mod service;

@@ -13,8 +13,6 @@ pub struct Keys<P> {
     pub sealing: [Option<P>; 4],
     /// By level.
     pub opening: [Option<P>; 4],
-    /// The key phase of packets with short headers that are sealed (RFC 9001 section 6).
-    pub key_phase: bool,
     /// Where the first packet of a client went that a Retry packet may still answer.
     pub original: Option<ConnectionId>,
     /// The largest number that has arrived in each packet number space.
@@ -24,7 +22,7 @@ pub struct Keys<P> {
 impl<P> Default for Keys<P> {
     fn default() -> Self {
         let none = || [None, None, None, None];
-        Self { sealing: none(), opening: none(), key_phase: false, original: None, largest: [None; 3] }
+        Self { sealing: none(), opening: none(), original: None, largest: [None; 3] }
     }
 }
 
@@ -49,7 +47,7 @@ impl<P: Protection> Keys<P> {
         for packet in packets {
             let key = self.sealing[packet.level as usize].as_mut();
             let key = key.expect("whoever sends at a level has its key");
-            sealed::seal(packet, self.key_phase, key, fields, out);
+            sealed::seal(packet, key, fields, out);
         }
     }
 }
@@ -95,7 +93,17 @@ mod tests {
     fn packet(level: Level, [destination, source]: [&str; 2], number: u64, number_bytes: u8) -> Packet {
         let (destination, source, token) = (id(destination), id(source), Box::default());
         let (frames, parameters) = (smallvec::SmallVec::new(), None);
-        Packet { level, destination, source, token, number, number_bytes, frames, parameters }
+        Packet {
+            level,
+            destination,
+            source,
+            token,
+            number,
+            number_bytes,
+            key_phase: false,
+            frames,
+            parameters,
+        }
     }
 
     /// Sends a packet whose frames are these bytes, compares it with what the RFC has, and opens it again.
@@ -190,9 +198,8 @@ mod tests {
         let [mut own, mut peer] = short();
         let mut sent = |number, key_phase| {
             let frames = [Frame::Ping, Frame::Ping].into_iter().collect();
-            let packet = Packet { frames, ..packet(Level::OneRtt, [""; 2], number, 2) };
+            let packet = Packet { frames, key_phase, ..packet(Level::OneRtt, [""; 2], number, 2) };
             let mut bytes = Vec::new();
-            own.key_phase = key_phase;
             own.seal(&[packet], &mut Store::default(), &mut bytes);
             bytes
         };
