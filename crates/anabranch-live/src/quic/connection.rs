@@ -318,7 +318,7 @@ impl Live {
     /// Gives the endpoint what a datagram carries.
     fn give(&mut self, now: Time, ecn: Ecn, content: Content, bytes: u32) {
         let [own, peer] = self.end.ports();
-        let datagram = Datagram { source_port: peer, destination_port: own, content };
+        let datagram = Datagram { source_port: peer, destination_port: own, client_host: 0, content };
         let size = version(self.route.remote).header_bytes() + UDP_BYTES + bytes;
         let body = Body::Quic(Box::new(datagram));
         self.end.take(now, Box::new(Packet { path: PathId(0), ecn, size, body }));

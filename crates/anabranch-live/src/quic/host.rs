@@ -335,6 +335,7 @@ impl Host {
         let body = Body::Quic(Box::new(Datagram {
             source_port: route.port.unwrap_or(0),
             destination_port: SERVER_PORT,
+            client_host: 0,
             content,
         }));
         let size = ip.header_bytes() + UDP_BYTES + length;

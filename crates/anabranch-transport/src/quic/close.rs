@@ -8,7 +8,7 @@ use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{Content, Datagram, Frame, LEAST_SAMPLED, Level, Packet};
+use crate::wire::quic::{Content, Frame, LEAST_SAMPLED, Level, Packet};
 
 /// The state of an end that has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +86,16 @@ impl Connection {
             packets.push(packet);
         }
         self.pad_initial(&mut packets);
-        let [source_port, destination_port] = self.ports;
         let is_empty = packets.is_empty();
-        let datagram = Datagram { source_port, destination_port, content: Content::Packets(packets) };
-        let bytes = datagram.payload_bytes();
+        let content = Content::Packets(packets);
+        let bytes = content.size() as u32;
         left = left.saturating_sub(bytes.into());
         if is_empty || (left == 0 && !self.paths[0].route.is_validated) {
             return;
         }
         self.paths[0].route.on_sent(bytes);
         self.stats.datagrams_sent += 1;
-        self.put_out(datagram, bytes, Ecn::NotEct);
+        self.put_out(content, bytes, Ecn::NotEct);
     }
 
     /// The peer closes (section 10.2.2): nothing is sent any more.

@@ -83,6 +83,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     messages: Messages::With("datagrams"),
     several_paths: false,
     changing_addresses: false,
+    rebinding: true,
     pauses_reading: true,
     choice_of_control: true,
     numbering: Numbering::Packets,

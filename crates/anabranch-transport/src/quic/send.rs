@@ -11,7 +11,7 @@ use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
 use crate::flow::{Ecn, Side};
 use crate::time::Time;
-use crate::wire::quic::{self, Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
+use crate::wire::quic::{self, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
 
 /// A datagram in the making.
 struct Making {
@@ -229,10 +229,7 @@ impl Connection {
         if elicits {
             self.on_eliciting_sent(now);
         }
-        let [source_port, destination_port] = self.ports;
-        let content = quic::Content::Packets(making.packets);
-        let datagram = Datagram { source_port, destination_port, content };
-        self.put_out(datagram, bytes, mark);
+        self.put_out(quic::Content::Packets(making.packets), bytes, mark);
         if is_first_of_client {
             // RFC 9001 section 4.9.1.
             self.discard(now, SpaceId::Initial);

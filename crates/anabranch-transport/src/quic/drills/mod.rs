@@ -5,6 +5,7 @@ mod handshake;
 mod key_update;
 mod loss;
 mod migration;
+mod rebinding;
 mod service;
 mod strangers;
 mod streams;
