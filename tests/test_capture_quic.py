@@ -15,9 +15,11 @@ PORTS = "c000", "01bb"
 LONG = "c3 00000001 08 0102030405060708 08 1112131415161718 00 449e"
 
 
-def packet(time_s: float, payload: bytes, *, back: bool = False) -> Frame:
+def packet(
+    time_s: float, payload: bytes, *, back: bool = False, ports: tuple[str, str] = PORTS
+) -> Frame:
     """A datagram between the ports of the client and of the server."""
-    ports, hosts = PORTS, (CLIENT, SERVER)
+    hosts = (CLIENT, SERVER)
     if back:
         ports, hosts = ports[::-1], hosts[::-1]
     udp = bytes.fromhex("".join(ports)) + (8 + len(payload)).to_bytes(2) + bytes(2) + payload
@@ -62,3 +64,41 @@ def test_a_connection_is_known_by_its_first_packet(tmp_path: Path) -> None:
 def test_what_is_not_sure_stays_udp(tmp_path: Path, first: bytes) -> None:
     (flow,) = captured.explain(save(tmp_path / "udp.pcap", connection(first))).flows
     assert flow.flow.protocol == "UDP"
+
+
+def moved(ports: tuple[str, str] = ("c001", "01bb"), first_byte: int = 0x41) -> list[Frame]:
+    """What follows a connection from another port, after 1 s."""
+    return [
+        packet(1 + number / 50, bytes([first_byte]) + bytes(100), back=number % 3 > 0, ports=ports)
+        for number in range(30)
+    ]
+
+
+def stays() -> list[Frame]:
+    """A connection that is used on while another flow begins."""
+    return [packet(1 + number / 10, bytes([0x41]) + bytes(100)) for number in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("later", "is_one"),
+    [
+        (moved(), True),
+        (moved(first_byte=0x80), False),
+        (moved(("c001", "01bc")), False),
+        (sorted([*moved(), *stays()], key=lambda frame: frame.time_s), False),
+    ],
+    ids=["moved", "no QUIC", "another server", "beside it"],
+)
+def test_a_client_that_moves_keeps_its_connection(
+    tmp_path: Path, later: list[Frame], *, is_one: bool
+) -> None:
+    """Behind its move there are short headers alone (RFC 9000 section 9)."""
+    first = bytes.fromhex(LONG).ljust(1200, b"\0")
+    frames = [*connection(first), *later]
+    flows = captured.explain(save(tmp_path / "moved.pcap", frames)).flows
+    assert len(flows) == (1 if is_one else 2)
+    if is_one:
+        (flow,) = flows
+        assert flow.flow.packets == len(frames)
+        assert [len(way) for way in flow.ways] == [2, 2]
+        assert "10.0.0.1 goes on over" in " ".join(flow.sentences())

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anabranch import explain
 from anabranch.explain import accounts, causes
@@ -193,6 +196,48 @@ def test_a_path_that_is_down() -> None:
     down = {"links.second.up": "{ timetable = [['0 s', true], ['3 s', false]] }"}
     found = explained({TRANSPORT: SCTP, f"{TRANSPORT}.path_max_retrans": "0", **down})
     assert next(cause for cause in found.causes if cause.path == "far").kind == "path_down"
+
+
+@pytest.mark.parametrize("transport", ["quic", "tcp"])
+@pytest.mark.parametrize("down", ["hold", "blackhole", "drop"])
+def test_a_link_that_dies_is_no_late_packet(transport: str, down: str) -> None:
+    """What a dead link keeps was neither lost by it nor dropped by its queue, and not late."""
+    found = explained(
+        {
+            TRANSPORT: f"{{ kind = '{transport}' }}",
+            "flows.transfer.paths": "['near']",
+            "links.first.queue.packets": "3000",
+            "links.first.up": "{ timetable = [['0 s', true], ['5 s', false]] }",
+            "links.first.down": f"'{down}'",
+        }
+    )
+    assert found.main.kind == "path_down"
+    assert found.main.text.endswith("One of them was down for 7 s.")
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=6),
+    st.one_of(st.none(), st.integers(1, 9)),
+    st.lists(st.integers(0, 90), min_size=1, max_size=5),
+)
+def test_the_time_that_a_link_is_down(
+    steps: list[tuple[int, bool]], beyond: int | None, times: list[int]
+) -> None:
+    """Beside a count of seconds."""
+    starts = [0, *np.cumsum([length for length, _ in steps]).tolist()]
+    values = [True, *(value for _, value in steps)]
+    repeat = None if beyond is None else starts[-1] + beyond
+    table = [[f"{start} s", value] for start, value in zip(starts, values, strict=True)]
+    up: dict[str, Any] = {"timetable": table}
+    if repeat is not None:
+        up["repeat"] = f"{repeat} s"
+
+    def is_down(second: int) -> bool:
+        place = second if repeat is None else second % repeat
+        return not values[max(i for i, start in enumerate(starts) if start <= place)]
+
+    until = accounts.down_until(up, np.array(times, dtype=float))
+    assert until.tolist() == pytest.approx([sum(map(is_down, range(time))) for time in times])
 
 
 def test_a_connection_that_never_opens() -> None:

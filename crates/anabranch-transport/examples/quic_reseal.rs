@@ -42,7 +42,6 @@ fn reseal(keys: &mut Keys<Real>, bytes: &mut [u8]) -> Result<(Vec<u8>, String), 
     if parsed.without_key + parsed.forged > 0 {
         return Err(format!("{} packets without a key, {} forged", parsed.without_key, parsed.forged));
     }
-    keys.key_phase = parsed.key_phase.unwrap_or(keys.key_phase);
     let mut packets = match parsed.content {
         Content::Packets(packets) => packets,
         whole => {
@@ -58,7 +57,7 @@ fn reseal(keys: &mut Keys<Real>, bytes: &mut [u8]) -> Result<(Vec<u8>, String), 
             format!("{:?}:{}", packet.level, frames.join(","))
         })
         .collect();
-    if parsed.key_phase == Some(true) {
+    if packets.iter().any(|packet| packet.key_phase) {
         names.push("Phase:1".to_owned());
     }
     // Numbers may have been longer than they need be.

@@ -17,6 +17,8 @@ pub struct Capabilities {
     pub several_paths: bool,
     /// Whether addresses come and go while a connection lives.
     pub changing_addresses: bool,
+    /// Whether a connection lives on where a NAT gives its client another port or address.
+    pub rebinding: bool,
     /// Whether an application can stop reading ([`Command::PauseReading`](crate::endpoint::Command)).
     pub pauses_reading: bool,
     /// Whether the congestion control can be chosen.

@@ -215,6 +215,14 @@ pub enum Command {
     DeleteAddress(PathId),
     /// Read nothing for the time being: what arrives waits in the receive buffer (TCP).
     PauseReading,
+    /// Between the ends, a NAT gives the client another port or another address on this path: what the peer
+    /// sends to the one before is lost, and the client hears nothing of it (QUIC, RFC 9000 section 9).
+    Rebind {
+        /// Which path.
+        path: PathId,
+        /// Whether the address is another one; it is the port otherwise.
+        address: bool,
+    },
     /// Read again (TCP).
     ResumeReading,
     /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is
@@ -239,6 +247,7 @@ impl Command {
             Self::Connect => "connect",
             Self::DeleteAddress(_) => "delete_address",
             Self::PauseReading => "pause_reading",
+            Self::Rebind { .. } => "rebind",
             Self::ResumeReading => "resume_reading",
             Self::Send(_) => "send",
             Self::SetPeerPrimary(_) => "set_peer_primary",
@@ -252,6 +261,7 @@ impl Command {
         match self {
             Self::AddAddress(path)
             | Self::DeleteAddress(path)
+            | Self::Rebind { path, .. }
             | Self::SetPeerPrimary(path)
             | Self::SetPrimary(path) => Some(*path),
             _ => None,
@@ -578,6 +588,7 @@ mod tests {
             Command::AddAddress(path),
             Command::DeleteAddress(path),
             Command::PauseReading,
+            Command::Rebind { path, address: false },
             Command::ResumeReading,
             Command::SetPeerPrimary(path),
             Command::SetPrimary(path),
@@ -602,7 +613,7 @@ mod tests {
     #[test]
     fn what_an_endpoint_cannot_do_is_answered() {
         let [there, nowhere] = [PathId(1), PathId(2)];
-        let addresses = ["add_address", "delete_address", "set_peer_primary"];
+        let addresses = ["add_address", "delete_address", "rebind", "set_peer_primary"];
         let reading = ["pause_reading", "resume_reading"];
         let primary = ["set_primary"];
         let sorted = |parts: &[&[&'static str]]| {
@@ -619,7 +630,10 @@ mod tests {
         let tcp = crate::tcp::Config::default();
         assert_eq!(unsupported(&tcp, there), sorted(&[&addresses, &primary]));
         let mptcp = crate::mptcp::Config::default();
-        assert_eq!(unsupported(&mptcp, there), [""; 0]);
+        assert_eq!(unsupported(&mptcp, there), ["rebind"]);
         assert_eq!(unsupported(&mptcp, nowhere), sorted(&[&addresses, &primary]));
+        let quic = crate::quic::Config::default();
+        let others = ["add_address", "delete_address", "set_peer_primary", "set_primary"];
+        assert_eq!(unsupported(&quic, there), others);
     }
 }

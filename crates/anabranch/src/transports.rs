@@ -228,6 +228,8 @@ mod tests {
             assert_eq!(end(kind, &[1_500]).add_path(Time::ZERO, 1_500).is_ok(), can.several_paths, "{kind}");
             let changing = end(kind, &[1_500, 1_500]).enable_reconfiguration(&[PathId(1)]).is_ok();
             assert_eq!(changing, can.changing_addresses, "{kind}");
+            let rebind = Command::Rebind { path: PathId(0), address: false };
+            assert_eq!(takes(end(kind, &[1_500]), rebind), can.rebinding, "{kind}");
             assert_eq!(takes(end(kind, &[1_500]), Command::PauseReading), can.pauses_reading, "{kind}");
         }
     }

@@ -6,11 +6,13 @@ combined with what the links of each path carried.
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
@@ -26,6 +28,9 @@ SHOWN = {"under_way": "data under way", **LIMITS}
 
 CONNECTION = -1
 """The number of the whole connection among the paths."""
+
+REPAIRS = ("in_recovery", "in_timeout")
+"""The limits that stand for the repair of losses."""
 
 Tree = Mapping[str, Any]
 
@@ -67,6 +72,8 @@ class Carried:
     """Packets lost in transit on all links of the path."""
     dropped: int
     """Packets that queues dropped on all links of the path."""
+    down_s: float = 0.0
+    """How long one of its links was down, in seconds: that which was down longest."""
 
     @property
     def used(self) -> float:
@@ -88,6 +95,8 @@ class Account:
     srtt_ms: float = math.nan
     """The mean smoothed RTT in ms; NaN for a connection."""
     carried: Carried | None = None
+    repairs_down_s: float = 0.0
+    """The part of the time of recoveries and timeouts in which a link of the path was down."""
 
     @property
     def total(self) -> float:
@@ -247,7 +256,10 @@ class _Reader:
             own = rows.filter(pl.col("path") == number)
             if not own.is_empty():
                 srtt = self.summary[f"{section}.path{number}.mean_srtt_ms"]
-                paths.append(_account(name, self.names, own, srtt, self._carried(name, side)))
+                account = _account(name, self.names, own, srtt, self._carried(name, side))
+                repairs = own.filter(pl.col("limit").is_in(REPAIRS))
+                down_s = self._down_s(self._route(name, side), repairs["start_s"], repairs["end_s"])
+                paths.append(replace(account, repairs_down_s=down_s))
         return End(
             side,
             self.settings["from" if side == "a" else "to"],
@@ -290,7 +302,25 @@ class _Reader:
             delivered * 8 / (self.end - self.start),
             self._packets(links, "lost"),
             self._packets(links, "queue_full") + self._packets(links, "aqm"),
+            self._down_s(links, pl.Series([self.start]), pl.Series([self.end])),
         )
+
+    def _down_s(
+        self,
+        links: Iterable[tuple[str, str]],
+        starts_s: pl.Series,
+        ends_s: pl.Series,
+    ) -> float:
+        """How much of these times, in all, that of the links was down which was down longest."""
+        longest = 0.0
+        for link, direction in links:
+            settings = self.tree["links"][link]
+            up = settings.get("up", True)
+            if direction == "reverse":
+                up = settings.get("reverse", {}).get("up", up)
+            until = [down_until(up, times.to_numpy()) for times in (starts_s, ends_s)]
+            longest = max(longest, float((until[1] - until[0]).sum()))
+        return longest
 
     def _packets(self, links: Sequence[tuple[str, str]], fate: str) -> int:
         """Packets that met this fate on these links."""
@@ -308,6 +338,24 @@ class _Reader:
             is_forward = at == first
             at = second if is_forward else first
             yield link, "forward" if is_forward else "reverse"
+
+
+def down_until(up: object, times_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How long a link was down until each of these times, in seconds, as its `up` says."""
+    if not isinstance(up, Mapping):
+        return np.zeros(len(times_s)) if up else times_s
+    steps = up["timetable"]
+    from_s = np.array([milliseconds(start) for start, _ in steps]) / 1e3
+    is_down = np.array([not value for _, value in steps])
+    # Without `repeat` the last step has no end, and belongs to no time before one.
+    repeat_s = milliseconds(up["repeat"]) / 1e3 if "repeat" in up else None
+    lasts_s = np.diff(from_s, append=from_s[-1] if repeat_s is None else repeat_s)
+    before_s = np.append(0.0, np.cumsum(np.where(is_down, lasts_s, 0.0)))
+    cycles = np.zeros(len(times_s)) if repeat_s is None else np.floor(times_s / repeat_s)
+    rest_s = times_s - cycles * (repeat_s or 0.0)
+    step = np.searchsorted(from_s, rest_s, side="right") - 1
+    partly_s = before_s[step] + is_down[step] * (rest_s - from_s[step])
+    return np.asarray(cycles * before_s[-1] + partly_s)
 
 
 def _within(rows: pl.DataFrame, start: float, end: float) -> pl.DataFrame:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from anabranch.explain.accounts import Account, End, Flow
+from anabranch.explain.accounts import REPAIRS, Account, End, Flow
 from anabranch.support import wording
 from anabranch.support.transports import can
 
@@ -22,7 +22,7 @@ GROUPS = {
     "receive_window": ("receive_window_limited",),
     "send_buffer": ("send_buffer_limited",),
     "scheduler": ("scheduler_waiting",),
-    "losses": ("in_recovery", "in_timeout"),
+    "losses": REPAIRS,
     "path_down": ("path_down",),
     "handshake": ("handshake",),
 }
@@ -208,6 +208,11 @@ def _losses(flow: Flow, sender: End, path: Account, shares: str) -> Cause:
         return Cause("losses", path.name, text, "")
     lost, dropped = path.carried.lost, path.carried.dropped
     text += f" Its links lost {lost} packets, and their queues dropped {dropped}."
+    repaired_s = sum(path.seconds.get(limit, 0.0) for limit in REPAIRS)
+    if path.repairs_down_s > repaired_s / 2:
+        # What a link that is down keeps or takes is neither lost nor dropped, and not late either.
+        text += f" One of them was down for {wording.number(path.carried.down_s, 3)} s."
+        return Cause("path_down", path.name, text, SIMPLE["path_down"][1])
     if lost + dropped < (path.recoveries + path.timeouts) / 2:
         advice = "Most of what was taken for lost was only late"
         if sender.rescheduled:

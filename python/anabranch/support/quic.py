@@ -38,6 +38,11 @@ def packets_with_long_headers(packets: Packets) -> Flags:
     return _of_packets(packets, _has_long_header(packets))
 
 
+def packets_with_short_headers(packets: Packets) -> Flags:
+    """Which packets may be those of a connection that is open (RFC 9000 section 17.3)."""
+    return _of_packets(packets, packets.datagrams.head[:, 0] >> 6 == 1)
+
+
 def _has_long_header(packets: Packets) -> Flags:
     head = packets.datagrams.head
     is_known = np.isin(_version(head), list(_INITIAL)) & (packets.datagrams.captured >= 7)

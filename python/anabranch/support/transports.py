@@ -21,6 +21,7 @@ class Capabilities:
     several_paths: bool
     """Whether one connection uses several paths."""
     changing_addresses: bool
+    rebinding: bool
     """Whether addresses come and go while a connection lives."""
     pauses_reading: bool
     """Whether an application can stop reading."""

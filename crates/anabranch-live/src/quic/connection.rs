@@ -38,8 +38,6 @@ const MESSAGE_COST: u64 = 64;
 /// What may be forgotten is searched for after so many bytes, and what a stream costs beside its bytes.
 const SWEEP_AFTER: usize = 256 * 1024;
 const STREAM_COST: usize = 1024;
-/// Packets after which keys are updated: with AES-GCM, one key may seal 2^23 (RFC 9001 section 6.6).
-const UPDATE_AFTER: u64 = 1 << 22;
 /// Packets that may be forged: with `ChaCha20-Poly1305` 2^36, with AES-GCM more (RFC 9001 section 6.6).
 const MOST_FORGED: u64 = 1 << 36;
 /// The alert for a peer that has not said its transport parameters (RFC 9001 section 8.2).
@@ -112,9 +110,6 @@ pub(super) struct Live {
     /// The keys of packets with short headers, until the handshake is complete.
     one_rtt: Option<[Real; 2]>,
     has_peer_parameters: bool,
-    /// How many times this end's key has been updated, and the first packet that it sealed since.
-    updates: u64,
-    sealed_from: u64,
     forged: u64,
     side: Side,
     pub(super) route: Route,
@@ -231,8 +226,6 @@ impl Live {
             first: ConnectionId::default(),
             one_rtt: None,
             has_peer_parameters: false,
-            updates: 0,
-            sealed_from: 0,
             forged: 0,
             side,
             route,
@@ -319,14 +312,13 @@ impl Live {
         if let Some(problem) = parsed.violation {
             self.end.fail_with(now, code::FRAME_ENCODING_ERROR, problem.problem);
         }
-        self.follow_update();
         self.make_initial_keys();
     }
 
     /// Gives the endpoint what a datagram carries.
     fn give(&mut self, now: Time, ecn: Ecn, content: Content, bytes: u32) {
         let [own, peer] = self.end.ports();
-        let datagram = Datagram { source_port: peer, destination_port: own, content };
+        let datagram = Datagram { source_port: peer, destination_port: own, client_host: 0, content };
         let size = version(self.route.remote).header_bytes() + UDP_BYTES + bytes;
         let body = Body::Quic(Box::new(datagram));
         self.end.take(now, Box::new(Packet { path: PathId(0), ecn, size, body }));
@@ -357,38 +349,14 @@ impl Live {
         }
     }
 
-    /// The peer has updated its keys, so that this end does (RFC 9001 section 6.2).
-    fn follow_update(&mut self) {
-        let opening = self.keys.opening[Level::OneRtt as usize].as_ref();
-        if opening.map_or(0, Real::updates) > self.updates {
-            self.update();
-        }
-    }
-
-    fn update(&mut self) {
-        self.updates += 1;
-        self.keys.key_phase = !self.keys.key_phase;
-        self.sealed_from = self.end.short_numbers().1;
-    }
-
     /// Updates the keys, if the peer has acknowledged a packet under those in use (RFC 9001 section 6.1).
     pub(super) fn update_keys(&mut self) -> bool {
-        let (acknowledged, _) = self.end.short_numbers();
-        let opening = self.keys.opening[Level::OneRtt as usize].as_ref();
-        let is_quiet = opening.is_some_and(|key| key.updates() == self.updates);
-        let may = self.end.is_confirmed()
-            && is_quiet
-            && !self.end.is_closing()
-            && acknowledged.is_some_and(|number| number >= self.sealed_from);
-        if may {
-            self.update();
-        }
-        may
+        self.end.update_keys()
     }
 
     /// How many times the keys have been updated.
-    pub(super) const fn updates(&self) -> u64 {
-        self.updates
+    pub(super) const fn key_updates(&self) -> u64 {
+        self.end.key_updates()
     }
 
     /// Gives TLS what has come without a gap, and takes what it has to say. Returns whether there are new
@@ -514,9 +482,6 @@ impl Live {
 
     /// Carries out what the endpoint wants done.
     pub(super) fn drain(&mut self, now: Time, outbox: &mut Outbox, mut tell: impl FnMut(HostEvent)) {
-        if self.end.short_numbers().1 - self.sealed_from > UPDATE_AFTER {
-            self.update_keys();
-        }
         let mut ended = Vec::new();
         loop {
             match self.end.poll_output(now) {

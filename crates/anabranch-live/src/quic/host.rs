@@ -294,7 +294,7 @@ impl Host {
 
     /// How many times the keys of a connection have been updated, by either end.
     pub fn key_updates(&self, number: ConnectionNumber) -> u64 {
-        self.connections.get(&number).map_or(0, Live::updates)
+        self.connections.get(&number).map_or(0, Live::key_updates)
     }
 
     /// The application has read so many of the bytes that it was told of, and so many messages.
@@ -335,6 +335,7 @@ impl Host {
         let body = Body::Quic(Box::new(Datagram {
             source_port: route.port.unwrap_or(0),
             destination_port: SERVER_PORT,
+            client_host: 0,
             content,
         }));
         let size = ip.header_bytes() + UDP_BYTES + length;
@@ -480,6 +481,7 @@ fn content_for_listener(datagram: &[u8]) -> Option<Content> {
                 token: Box::default(),
                 number: 0,
                 number_bytes: 1,
+                key_phase: false,
                 frames: [].into_iter().collect(),
                 parameters: None,
             };

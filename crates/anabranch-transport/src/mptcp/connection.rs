@@ -234,6 +234,9 @@ impl Connection {
             Command::Connect => self.connect(now),
             Command::DeleteAddress(path) => self.delete_address(now, path.index()),
             Command::PauseReading => self.receiver.is_paused = true,
+            Command::Rebind { .. } => {
+                self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
+            }
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(message),
             Command::SetPeerPrimary(path) => self.ask_for_primary(now, path.index()),

@@ -64,6 +64,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     messages: Messages::Never,
     several_paths: true,
     changing_addresses: true,
+    rebinding: false,
     pauses_reading: true,
     choice_of_control: true,
     numbering: Numbering::Bytes,

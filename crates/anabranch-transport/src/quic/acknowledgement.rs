@@ -20,6 +20,10 @@ impl Connection {
             // RFC 9000 section 13.1.
             return Err(violation(code::PROTOCOL_VIOLATION, "a packet is acknowledged that was not sent"));
         }
+        if let SpaceId::Data(_) = id {
+            self.key_phases.on_acknowledged(now, largest);
+        }
+        let space = self.space_mut(id);
         let is_newest = space.largest_acknowledged.is_none_or(|known| largest > known);
         space.largest_acknowledged = space.largest_acknowledged.max(Some(largest));
         let mut packets = std::mem::take(&mut self.scratch);

@@ -47,6 +47,13 @@ impl Connection {
             Command::Send(message) if message.stream == StreamId(MAIN) => self.write(&message),
             Command::Send(message) => self.write_other(&message),
             Command::Shutdown => self.shut_down(now),
+            Command::Rebind { path, address } => {
+                if self.side == Side::A
+                    && let Some(outside) = self.outside.get_mut(path.index())
+                {
+                    outside.rebind(address);
+                }
+            }
             // There is one path.
             Command::AddAddress(_)
             | Command::DeleteAddress(_)

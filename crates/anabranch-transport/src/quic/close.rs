@@ -8,7 +8,7 @@ use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{Content, Datagram, Frame, LEAST_SAMPLED, Level, Packet};
+use crate::wire::quic::{Content, Frame, LEAST_SAMPLED, Level, Packet};
 
 /// The state of an end that has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +86,16 @@ impl Connection {
             packets.push(packet);
         }
         self.pad_initial(&mut packets);
-        let [source_port, destination_port] = self.ports;
         let is_empty = packets.is_empty();
-        let datagram = Datagram { source_port, destination_port, content: Content::Packets(packets) };
-        let bytes = datagram.payload_bytes();
+        let content = Content::Packets(packets);
+        let bytes = content.size() as u32;
         left = left.saturating_sub(bytes.into());
         if is_empty || (left == 0 && !self.paths[0].route.is_validated) {
             return;
         }
         self.paths[0].route.on_sent(bytes);
         self.stats.datagrams_sent += 1;
-        self.put_out(datagram, bytes, Ecn::NotEct);
+        self.put_out(content, bytes, Ecn::NotEct);
     }
 
     /// The peer closes (section 10.2.2): nothing is sent any more.
@@ -161,9 +160,15 @@ impl Connection {
         self.end(CloseReason::Lost);
     }
 
-    /// A PING keeps the connection alive (section 10.1.2).
-    pub(super) fn on_keep_alive_timer(&mut self) {
+    /// A PING keeps the connection alive (section 10.1.2). While an acknowledgement is outstanding there is
+    /// none: each would start the probe timeout anew (RFC 9002 section 6.2.1), and an end whose `keep_alive`
+    /// is shorter would never find out that nothing arrives.
+    pub(super) fn on_keep_alive_timer(&mut self, now: Time) {
         self.keep_alive_timer = Time::NEVER;
+        if self.space(SpaceId::Data(0)).sent.eliciting > 0 {
+            self.keep_alive_timer = self.parameters.keep_alive.map_or(Time::NEVER, |every| now + every);
+            return;
+        }
         self.wants.ping = true;
         self.space_mut(SpaceId::Data(0)).probes += 1;
     }

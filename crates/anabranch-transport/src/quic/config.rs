@@ -84,7 +84,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
     /// How long nothing may be sent before a PING keeps the connection alive (RFC 9000 section 10.1.2), from
-    /// 100 ms on; default: none is sent.
+    /// 100 ms on, while no acknowledgement is outstanding; default: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<Duration>,
     /// Bytes of this end's connection IDs, from 4 to 20; default 8, in profile `quic_go` 4.
@@ -94,6 +94,11 @@ pub struct Config {
     /// which costs a round trip (RFC 9000 section 8.1.2); default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
+    /// After how many packets under one key an end updates the keys (RFC 9001 section 6), from 1 to 8388608,
+    /// which is the most that AES-GCM permits (section 6.6); default 4194304. It waits for the peer to have
+    /// the update before, and three probe timeouts more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_update: Option<u32>,
     /// Sizes of the messages of the handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake: Option<Handshake>,

@@ -14,9 +14,10 @@ use super::errors::Violation;
 use super::flow_control::FlowControl;
 use super::frames::Wants;
 use super::handshake::Handshake;
+use super::key_update::KeyPhases;
 use super::messages::Messages;
 use super::parameters::{LEAST_DATAGRAM, Parameters};
-use super::path::{Path, Route};
+use super::path::{Address, Outside, Path, Route};
 use super::sent_packets::Sent;
 use super::space::{AckRule, Space, SpaceId};
 use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats};
@@ -75,6 +76,8 @@ pub struct Connection {
     pub(super) mtus: Box<[u32]>,
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
+    /// This end on each path, as its peer sees it: a NAT may be between, of which a client hears nothing.
+    pub(super) outside: Box<[Outside]>,
     /// The source of connection IDs.
     pub(super) numbers: Numbers,
     /// What strangers are told.
@@ -96,6 +99,7 @@ pub struct Connection {
     /// The versions that the server named, if it knows none of ours.
     pub(super) peers_versions: Box<[u32]>,
     pub(super) handshake: Handshake,
+    pub(super) key_phases: KeyPhases,
     /// The spaces of Initial and Handshake packets.
     pub(super) early: [Space; 2],
     /// The path IDs. There is one as long as there is no multipath.
@@ -156,7 +160,7 @@ impl Connection {
         if let Err(error) = parameters.check_paths(mtus, ip) {
             panic!("{error}");
         }
-        let network = PathId(parameters.path);
+        let (network, ports) = (PathId(parameters.path), parameters.ports(side));
         let datagram_bytes = parameters.datagram_bytes(mtus, ip);
         let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
         let seed = numbers.bits();
@@ -175,7 +179,7 @@ impl Connection {
             own_ids: OwnIds::default(),
             peer_ids: PeerIds::default(),
             // A client's packets show that it is there (RFC 9000 section 8.1).
-            route: Route::new(network, side == Side::A),
+            route: Route::new(Address { network, port: ports[1], host: 0 }, side == Side::A),
             previous: None,
             answer: None,
         };
@@ -184,7 +188,8 @@ impl Connection {
             ip,
             datagram_bytes,
             mtus: mtus.into(),
-            ports: parameters.ports(side),
+            ports,
+            outside: mtus.iter().map(|_| Outside { port: ports[0], host: 0 }).collect(),
             numbers,
             door,
             has_own_control: false,
@@ -196,6 +201,7 @@ impl Connection {
             closed_with: None,
             peers_versions: Box::default(),
             handshake: Handshake::new(Time::ZERO),
+            key_phases: KeyPhases::default(),
             early: [Space::default(), Space::default()],
             paths: vec![path],
             peer: quic::Parameters::default(),
@@ -265,6 +271,8 @@ impl Connection {
         fresh.half_close = self.half_close;
         fresh.is_live = self.is_live;
         fresh.ports = self.ports;
+        fresh.paths[0].route.address.port = self.ports[1];
+        std::mem::swap(&mut fresh.outside, &mut self.outside);
         fresh.is_paused = self.is_paused;
         fresh.stats = self.stats;
         fresh.last_now = now;
@@ -300,7 +308,7 @@ impl Connection {
     pub(super) fn accept(
         &mut self,
         now: Time,
-        network: PathId,
+        from: Address,
         first: &quic::Packet,
         Admission { original, retry }: Admission,
     ) {
@@ -311,7 +319,7 @@ impl Connection {
         self.handshake.original = original;
         self.handshake.retry = retry;
         // Who shows the token has got it (RFC 9000 section 8.1.2).
-        self.paths[0].route = Route::new(network, retry.is_some());
+        self.paths[0].route = Route::new(from, retry.is_some());
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;
@@ -333,7 +341,7 @@ impl Connection {
             self.on_loss_timer(now);
         }
         if self.keep_alive_timer <= now {
-            self.on_keep_alive_timer();
+            self.on_keep_alive_timer(now);
         }
         if self.idle_timer <= now {
             self.on_idle_timer();
@@ -379,13 +387,17 @@ impl Connection {
         }
     }
 
-    /// Hands a datagram over.
-    pub(super) fn put_out(&mut self, datagram: Datagram, bytes: u32, ecn: Ecn) {
-        self.put_out_on(self.paths[0].route.network, datagram, bytes, ecn);
+    /// Hands a datagram over to where the peer is.
+    pub(super) fn put_out(&mut self, content: Content, bytes: u32, ecn: Ecn) {
+        self.put_out_to(self.paths[0].route.address, content, bytes, ecn);
     }
 
-    /// Hands a datagram over that goes between these addresses.
-    pub(super) fn put_out_on(&mut self, path: PathId, datagram: Datagram, bytes: u32, ecn: Ecn) {
+    /// Hands a datagram over to this address.
+    pub(super) fn put_out_to(&mut self, to: Address, content: Content, bytes: u32, ecn: Ecn) {
+        let (path, destination_port) = (to.network, to.port);
+        let Outside { port: source_port, host } = self.outside[path.index()];
+        let client_host = if self.side == Side::A { host } else { to.host };
+        let datagram = Datagram { source_port, destination_port, client_host, content };
         let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
         let packet = match self.spare.take() {
             Some(mut packet) => {
@@ -403,9 +415,9 @@ impl Connection {
 
     pub(super) fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {
         let bytes = packet.size.saturating_sub(self.ip.header_bytes() + HEADER_BYTES);
-        let (ecn, network) = (packet.ecn, packet.path);
+        let (ecn, path) = (packet.ecn, packet.path);
         let Body::Quic(datagram) = &mut packet.body else { return };
-        self.on_datagram(now, network, datagram, bytes, ecn);
+        self.on_datagram(now, path, datagram, bytes, ecn);
         // The box is used again for a packet of our own.
         self.spare.keep(packet);
     }
@@ -538,7 +550,7 @@ impl Observed for Connection {
         let path = &self.paths[0];
         let control = path.congestion.control.state();
         samples.push(PathSample {
-            path: path.route.network,
+            path: path.route.address.network,
             cwnd: control.cwnd,
             ssthresh: control.ssthresh,
             outstanding: path.congestion.in_flight,
@@ -558,8 +570,8 @@ impl Observed for Connection {
 
     fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
         let path = &self.paths[0];
-        let earliest = || (!path.space.sent.is_empty()).then_some(path.route.network);
-        let of = |limit| PathLimit::new(path.route.network, limit, earliest, path.rtt.srtt());
+        let earliest = || (!path.space.sent.is_empty()).then_some(path.route.address.network);
+        let of = |limit| PathLimit::new(path.route.address.network, limit, earliest, path.rtt.srtt());
         limits.extend(self.limit(now).map(of));
     }
 

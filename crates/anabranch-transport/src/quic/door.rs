@@ -163,6 +163,7 @@ fn refuse(packet: &Packet) -> Content {
         token: Box::default(),
         number: 0,
         number_bytes: 1,
+        key_phase: false,
         frames: [frame].into_iter().collect(),
         parameters: None,
     };
@@ -199,6 +200,7 @@ mod tests {
             token: token.into(),
             number: 0,
             number_bytes: 1,
+            key_phase: false,
             frames: [Frame::Crypto { position: 0, data }].into_iter().collect(),
             parameters: None,
         }

@@ -24,6 +24,8 @@ pub mod code {
     pub const APPLICATION_ERROR: u64 = 0x0c;
     /// More of the handshake came out of order than is kept (section 7.5).
     pub const CRYPTO_BUFFER_EXCEEDED: u64 = 0x0d;
+    /// A key was updated against the rules (RFC 9001 section 6.7).
+    pub const KEY_UPDATE_ERROR: u64 = 0x0e;
     /// More packets were forged than a key stands (RFC 9001 section 6.6).
     pub const AEAD_LIMIT_REACHED: u64 = 0x0f;
     /// A frame is not whole, or impossible.

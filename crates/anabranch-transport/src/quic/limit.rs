@@ -55,6 +55,6 @@ impl Connection {
         if position >= send.sent || position < send.acknowledged {
             return None;
         }
-        Some(Transmission { path: path.route.network, is_again: send.is_repaired(position) })
+        Some(Transmission { path: path.route.address.network, is_again: send.is_repaired(position) })
     }
 }

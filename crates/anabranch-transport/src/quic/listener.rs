@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::connection_ids::Numbers;
 use super::door::{Door, Verdict};
 use super::parameters::Parameters;
+use super::path::Address;
 use crate::endpoint::{Endpoint as _, Input, Keeper as _, Site};
 use crate::flow::Ecn;
 use crate::listener::{Answer, Listen, Place};
@@ -60,7 +61,9 @@ impl Listener {
                     match self.door.admit(now, &from, first, &mut self.numbers) {
                         Verdict::Accept(admission) => {
                             let mut connection = self.connection([own, peer]);
-                            connection.accept(now, packet.path, first, admission);
+                            let network = packet.path;
+                            let from = Address { network, port: peer, host: datagram.client_host };
+                            connection.accept(now, from, first, admission);
                             if !self.is_live {
                                 connection.handle_input(now, Input::Packet(packet));
                             }
@@ -77,7 +80,8 @@ impl Listener {
             Content::Reset { .. } | Content::Retry { .. } | Content::VersionNegotiation { .. } => None,
         };
         let Some(content) = content else { return Answer::Nothing };
-        let datagram = Datagram { source_port: own, destination_port: peer, content };
+        let datagram =
+            Datagram { source_port: own, destination_port: peer, client_host: datagram.client_host, content };
         let size = self.headers() + datagram.payload_bytes();
         let (path, body) = (packet.path, Body::Quic(Box::new(datagram)));
         Answer::Reply(Box::new(Packet { path, ecn: Ecn::NotEct, size, body }))

@@ -150,18 +150,6 @@ impl Connection {
         self.on_idle_timer();
     }
 
-    /// The largest number of a packet with a short header that the peer has acknowledged, and the number of
-    /// the next one.
-    pub fn short_numbers(&self) -> (Option<u64>, u64) {
-        let space = &self.paths[0].space;
-        (space.largest_acknowledged, space.next)
-    }
-
-    /// Whether the peer knows that the handshake is complete (RFC 9001 section 4.1.2).
-    pub const fn is_confirmed(&self) -> bool {
-        self.handshake.is_confirmed
-    }
-
     /// Whether bytes of the peer on this stream are wanted: it is not over, stopped or reset.
     pub fn wants_bytes(&self, id: u64) -> bool {
         match self.streams.get(id) {

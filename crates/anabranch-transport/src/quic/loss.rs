@@ -157,13 +157,16 @@ impl Connection {
     /// Has a space send two packets that elicit acknowledgements. They carry what is outstanding, unless
     /// there is something new; a handshake sends all of it again (section 6.2.4).
     fn probe(&mut self, id: SpaceId) {
-        let is_early = Handshake::place(id).is_some();
-        let has_new = !is_early && self.has_data_to_send();
+        let has_new = Handshake::place(id).is_none() && self.has_data_to_send();
         self.space_mut(id).probes = 2;
-        if has_new {
-            return;
+        if !has_new {
+            self.send_outstanding_again(id);
         }
-        let most = if is_early { usize::MAX } else { 2 };
+    }
+
+    /// Has a space send again what is outstanding, of data what its first two packets carried.
+    pub(super) fn send_outstanding_again(&mut self, id: SpaceId) {
+        let most = if Handshake::place(id).is_some() { usize::MAX } else { 2 };
         let outstanding: Vec<_> = {
             let eliciting = self.space(id).sent.iter().filter(|packet| packet.elicits_ack);
             eliciting.take(most).map(|packet| packet.contents.clone()).collect()

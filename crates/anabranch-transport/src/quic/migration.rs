@@ -6,14 +6,14 @@ use smallvec::SmallVec;
 use super::config::Migration;
 use super::connection::{Connection, State};
 use super::parameters::LEAST_DATAGRAM;
-use super::path::{AMPLIFICATION, Challenge, Route};
+use super::path::{AMPLIFICATION, Address, Challenge, Route};
 use super::sent_packets::Content;
 use super::space::SpaceId;
 use crate::endpoint::CloseReason;
 use crate::flow::{Ecn, PathId, Side};
 use crate::rng::Draw as _;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{self, Datagram, Frame, Packet};
+use crate::wire::quic::{self, Frame, Packet};
 
 /// Probe timeouts in a row after which a client takes its path for dead.
 const FAILED_AFTER: u32 = 2;
@@ -44,20 +44,21 @@ impl Connection {
         Challenge { sent: [data].into_iter().collect(), next: now + self.validation_step(), due: Some(data) }
     }
 
-    /// A packet of the peer's has come on another pair of addresses (section 9.3). Whether it may be read.
-    pub(super) fn may_come_on(&self, network: PathId) -> bool {
-        network == self.paths[0].route.network || self.handshake.is_confirmed
+    /// Whether a packet that comes from there may be read: from elsewhere only once the handshake is confirmed
+    /// (section 9).
+    pub(super) fn may_come_from(&self, from: Address) -> bool {
+        from == self.paths[0].route.address || self.handshake.is_confirmed
     }
 
     /// A server follows a client whose newest packet, which is not for probing, comes from elsewhere (section
     /// 9.3).
-    pub(super) fn follow(&mut self, now: Time, network: PathId, bytes: u32) {
-        if self.side == Side::A || network == self.paths[0].route.network {
+    pub(super) fn follow(&mut self, now: Time, from: Address, bytes: u32) {
+        if self.side == Side::A || from == self.paths[0].route.address {
             return;
         }
-        let known = self.paths[0].previous.take_if(|route| route.network == network);
+        let known = self.paths[0].previous.take_if(|route| route.address == from);
         let is_known = known.is_some();
-        let mut route = known.unwrap_or_else(|| Route::new(network, false));
+        let mut route = known.unwrap_or_else(|| Route::new(from, false));
         route.on_received(bytes);
         self.move_to(route);
         if !is_known {
@@ -85,9 +86,10 @@ impl Connection {
             && self.paths[0].peer_ids.has_spare()
             && count > 1;
         if may {
-            let network = PathId((self.paths[0].route.network.0 + 1) % count);
+            let Address { network, port, host } = self.paths[0].route.address;
+            let network = PathId((network.0 + 1) % count);
             // The server's address is known to be its own.
-            self.move_to(Route::new(network, true));
+            self.move_to(Route::new(Address { network, port, host }, true));
             let challenge = self.challenge(now);
             self.paths[0].route.challenge = Some(challenge);
             self.paths[0].previous = None;
@@ -95,18 +97,28 @@ impl Connection {
         may
     }
 
-    /// Everything goes to these addresses from now on: with another connection ID (section 9.5), and with
-    /// congestion control and round trips from the beginning (section 9.4).
+    /// Everything goes to these addresses from now on: with another connection ID, unless a NAT has bound the
+    /// client anew (section 9.5), and with congestion control and round trips from the beginning, unless the
+    /// port alone is another one (section 9.4).
     fn move_to(&mut self, route: Route) {
-        self.stats.migrations += 1;
-        let control = self.new_control();
+        let (from, to) = (self.paths[0].route.address, route.address);
+        let is_rebound = from.network == to.network;
+        let is_same_host = is_rebound && from.host == to.host;
+        let control = if is_same_host { None } else { self.new_control() };
         let path = &mut self.paths[0];
         let old = std::mem::replace(&mut path.route, route);
         if old.is_validated {
             path.previous = Some(old.at_rest());
         }
-        path.peer_ids.advance();
-        path.rtt = self.parameters.rtt();
+        if is_rebound {
+            self.stats.rebindings += 1;
+        } else {
+            self.stats.migrations += 1;
+            path.peer_ids.advance();
+        }
+        if !is_same_host {
+            path.rtt = self.parameters.rtt();
+        }
         // What is on its way says nothing about the new path: it is sent again, and no loss.
         let mut contents = Vec::new();
         for packet in path.space.sent.take_all() {
@@ -125,12 +137,12 @@ impl Connection {
 
     /// Section 8.2.2: a challenge is answered on the addresses on which it came, with at most three times as
     /// much.
-    pub(super) fn answer_on(&mut self, network: PathId, response: Option<[u8; 8]>, bytes: u32) {
+    pub(super) fn answer_to(&mut self, from: Address, response: Option<[u8; 8]>, bytes: u32) {
         let path = &mut self.paths[0];
-        if path.route.network == network {
+        if path.route.address == from {
             path.route.response = response;
         } else if let Some(data) = response {
-            path.answer = Some((network, data, bytes.saturating_mul(AMPLIFICATION as u32)));
+            path.answer = Some((from, data, bytes.saturating_mul(AMPLIFICATION as u32)));
         }
     }
 
@@ -194,20 +206,20 @@ impl Connection {
 
     /// Sends what goes to other addresses than the present ones: a challenge, and an answer to one.
     pub(super) fn send_elsewhere(&mut self, now: Time) {
-        if let Some((network, data, most)) = self.paths[0].answer.take() {
-            self.send_probe(now, network, Frame::PathResponse { data }, most);
+        if let Some((to, data, most)) = self.paths[0].answer.take() {
+            self.send_probe(now, to, Frame::PathResponse { data }, most);
         }
         let previous = self.paths[0].previous.as_mut();
         if let Some(route) = previous
             && let Some(data) = route.challenge.as_mut().and_then(|challenge| challenge.due.take())
         {
-            let network = route.network;
-            self.send_probe(now, network, Frame::PathChallenge { data }, LEAST_DATAGRAM);
+            let to = route.address;
+            self.send_probe(now, to, Frame::PathChallenge { data }, LEAST_DATAGRAM);
         }
     }
 
     /// Sends a packet of one frame, padded to 1200 bytes or `most` (sections 8.2.1 and 8.2.2).
-    fn send_probe(&mut self, now: Time, network: PathId, frame: Frame, most: u32) {
+    fn send_probe(&mut self, now: Time, to: Address, frame: Frame, most: u32) {
         let id = SpaceId::Data(0);
         let number = self.space(id).next;
         let mut packet = self.blank(id, number);
@@ -218,11 +230,9 @@ impl Connection {
         }
         self.space_mut(id).next += 1;
         self.on_probe_sent(now);
-        let [source_port, destination_port] = self.ports;
         let content = quic::Content::Packets(SmallVec::from_iter([packet]));
-        let datagram = Datagram { source_port, destination_port, content };
-        let bytes = datagram.payload_bytes();
+        let bytes = content.size() as u32;
         self.stats.datagrams_sent += 1;
-        self.put_out_on(network, datagram, bytes, Ecn::NotEct);
+        self.put_out_to(to, content, bytes, Ecn::NotEct);
     }
 }

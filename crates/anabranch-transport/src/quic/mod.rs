@@ -16,7 +16,7 @@
 //! streams end by themselves, and messages go in DATAGRAM frames. A close is in order when both directions of
 //! all streams are through.
 //!
-//! Known deviations: no 0-RTT, key update, preferred address or path MTU discovery; a client moves only when
+//! Known deviations: no 0-RTT, preferred address or path MTU discovery; a client moves only when
 //! its path has failed; no session
 //! tickets or tokens for later connections; the spin bit is 0; the congestion window
 //! falls at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
@@ -36,6 +36,7 @@ mod errors;
 mod flow_control;
 mod frames;
 mod handshake;
+mod key_update;
 mod limit;
 mod listener;
 mod live;
@@ -82,6 +83,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     messages: Messages::With("datagrams"),
     several_paths: false,
     changing_addresses: false,
+    rebinding: true,
     pauses_reading: true,
     choice_of_control: true,
     numbering: Numbering::Packets,

@@ -16,6 +16,10 @@ pub(super) const LEAST_DATAGRAM: u32 = 1_200;
 const MOST_BYTES: u64 = 1 << 30;
 /// The granularity of timers (RFC 9002 section 6.1.2: kGranularity).
 pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
+/// Packets that may be sealed with one key of AES-GCM (RFC 9001 section 6.6), and after how many it is
+/// updated.
+const MOST_PACKETS_OF_A_KEY: u32 = 1 << 23;
+const KEY_UPDATE: u32 = MOST_PACKETS_OF_A_KEY / 2;
 /// RFC 9002 section 7.2.
 const INITIAL_WINDOW_BYTES: u32 = 14_720;
 
@@ -48,6 +52,8 @@ pub struct Parameters {
     pub(super) keep_alive: Option<Duration>,
     pub(super) connection_id_bytes: usize,
     pub(super) retry: bool,
+    /// Packets under one key.
+    pub(super) key_update: u64,
     pub(super) migration: Migration,
     pub(super) handshake: Handshake,
     source_port: u16,
@@ -91,6 +97,7 @@ impl Config {
             keep_alive: self.keep_alive,
             connection_id_bytes: self.connection_id_bytes.map_or(values.connection_id_bytes, usize::from),
             retry: self.retry.unwrap_or(false),
+            key_update: self.key_update.unwrap_or(KEY_UPDATE).into(),
             migration: self.migration.unwrap_or_default(),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
@@ -107,6 +114,7 @@ impl Config {
         count("packet_threshold", self.packet_threshold, 3, 10_000)?;
         count("persistent_congestion", self.persistent_congestion, 1, 100)?;
         count("initial_window", self.initial_window, 2, 1_000)?;
+        count("key_update", self.key_update, 1, MOST_PACKETS_OF_A_KEY)?;
         count("max_streams", self.max_streams, 1, 65_536)?;
         count(
             "connection_id_bytes",

@@ -24,7 +24,7 @@ pub(super) struct Path {
     /// The addresses before these, if they were validated: the way back (RFC 9000 section 9.3.2).
     pub(super) previous: Option<Route>,
     /// The answer to a challenge that came on another pair of addresses, and how long a datagram it may have.
-    pub(super) answer: Option<(PathId, [u8; 8], u32)>,
+    pub(super) answer: Option<(Address, [u8; 8], u32)>,
 }
 
 impl Path {
@@ -37,11 +37,47 @@ impl Path {
     }
 }
 
+/// Where the peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    /// The pair of addresses between which packets go.
+    pub(super) network: PathId,
+    /// The peer's port.
+    pub(super) port: u16,
+    /// Which of its addresses there the client has, behind NATs ([`Datagram::client_host`]).
+    ///
+    /// [`Datagram::client_host`]: crate::wire::quic::Datagram::client_host
+    pub(super) host: u8,
+}
+
+/// An end on a path as its peer sees it, through a NAT if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outside {
+    pub(super) port: u16,
+    /// See [`Address::host`].
+    pub(super) host: u8,
+}
+
+impl Outside {
+    /// Addresses that a NAT has: enough that none comes back soon.
+    const MOST_HOSTS: u8 = 100;
+    /// The first dynamic port (RFC 6335 section 6).
+    const FIRST_PORT: u16 = 49_152;
+
+    /// The NAT has forgotten the end, and gives it the next port, or the next address.
+    pub(super) fn rebind(&mut self, takes_address: bool) {
+        if takes_address {
+            self.host = self.host % Self::MOST_HOSTS + 1;
+        } else {
+            self.port = self.port.checked_add(1).unwrap_or(Self::FIRST_PORT);
+        }
+    }
+}
+
 /// The addresses that a path uses at present.
 #[derive(Debug)]
 pub(super) struct Route {
-    /// The pair of addresses.
-    pub(super) network: PathId,
+    pub(super) address: Address,
     /// Whether the peer is known to receive there (RFC 9000 section 8).
     pub(super) is_validated: bool,
     /// Bytes of UDP payload that came before the address was validated, and that went (section 8.1).
@@ -71,8 +107,8 @@ pub(super) struct Challenge {
 pub(super) const AMPLIFICATION: u64 = 3;
 
 impl Route {
-    pub(super) const fn new(network: PathId, is_validated: bool) -> Self {
-        Self { network, is_validated, received: 0, sent: 0, response: None, challenge: None }
+    pub(super) const fn new(address: Address, is_validated: bool) -> Self {
+        Self { address, is_validated, received: 0, sent: 0, response: None, challenge: None }
     }
 
     /// The same with nothing to send.

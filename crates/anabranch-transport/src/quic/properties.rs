@@ -27,10 +27,10 @@ fn any_config() -> impl Strategy<Value = Config> {
     (
         (profile, control, buffer(), buffer(), buffer()),
         (acks, 3..30_u32, 1.0..3.0_f64, 2..20_u32),
-        (any::<bool>(), any::<bool>(), 4..=20_u8, 1..20_000_u64, 1..10_u32),
+        (any::<bool>(), any::<bool>(), 4..=20_u8, 1..20_000_u64, 1..10_u32, 1..200_u32),
     )
         .prop_map(|((profile, control, send, data, stream), (acks, packets, time, window), last)| {
-            let (pacing, ecn, id_bytes, certificate, streams) = last;
+            let (pacing, ecn, id_bytes, certificate, streams, key_update) = last;
             let is_prague = matches!(control, cc::Config::Prague(_));
             Config {
                 profile,
@@ -48,6 +48,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 connection_id_bytes: Some(id_bytes),
                 handshake: Some(Handshake { certificate: Bytes(certificate), ..Handshake::default() }),
                 max_streams: Some(streams),
+                key_update: Some(key_update),
                 // No end gives up: losses of 30 % go on as long as the transfer does.
                 idle_timeout: Some(Duration::from_secs(4_000)),
                 ..Config::default()

@@ -5,6 +5,7 @@ use super::door::{Door, Verdict};
 use super::errors::{Violation, code, violation};
 use super::handshake::MOST_WAITING;
 use super::migration::is_probing;
+use super::path::{Address, Outside};
 use super::space::{SpaceId, may_come};
 use crate::endpoint::{Event, Output, Received, StreamId};
 use crate::flow::{Ecn, PathId, Payload, Side};
@@ -21,12 +22,17 @@ impl Connection {
         bytes: u32,
         ecn: Ecn,
     ) {
-        if [datagram.destination_port, datagram.source_port] != self.ports {
+        let Outside { port, host } = self.outside[network.index()];
+        let is_server = self.side == Side::B;
+        let is_for_client = datagram.client_host == host && datagram.source_port == self.ports[1];
+        if datagram.destination_port != port || !(is_server || is_for_client) {
             return;
         }
+        let host = if is_server { datagram.client_host } else { 0 };
+        let from = Address { network, port: datagram.source_port, host };
         self.stats.datagrams_received += 1;
         let packets = match &mut datagram.content {
-            Content::OtherVersion { ids, .. } => return self.name_versions(ids, bytes),
+            Content::OtherVersion { ids, .. } => return self.name_versions(from, ids, bytes),
             Content::Packets(packets) => packets,
             Content::Reset { token, .. } => return self.on_stateless_reset(now, token),
             Content::Retry { ids, original, token } => return self.on_retry(now, *ids, *original, token),
@@ -36,44 +42,44 @@ impl Connection {
         };
         let Some(first) = packets.first() else { return };
         if self.opens_anew(first, bytes) {
-            let [own, peer] = self.ports.map(u16::to_be_bytes);
-            let from = [&[network.0][..], &peer, &own].concat();
-            match self.door.admit(now, &from, first, &mut self.numbers) {
-                Verdict::Accept(admission) => self.accept(now, network, first, admission),
+            let [own, peer] = [port, from.port].map(u16::to_be_bytes);
+            let client = [&[network.0, host][..], &peer, &own].concat();
+            match self.door.admit(now, &client, first, &mut self.numbers) {
+                Verdict::Accept(admission) => self.accept(now, from, first, admission),
                 Verdict::Answer(content) => {
                     self.stats.retries += u64::from(matches!(content, Content::Retry { .. }));
-                    return self.answer(content);
+                    return self.answer(from, content);
                 }
                 Verdict::Nothing => return,
             }
         }
         match self.state {
-            State::Closed => return self.reset_stranger(first, bytes),
+            State::Closed => return self.reset_stranger(from, first, bytes),
             State::Draining { .. } => return,
             State::Closing { .. } => return self.answer_closing(now),
             State::Opening | State::Open => {}
         }
-        if !self.may_come_on(network) {
+        if !self.may_come_from(from) {
             return;
         }
         let path = &mut self.paths[0];
-        if network == path.route.network {
+        if from == path.route.address {
             path.route.on_received(bytes);
-        } else if let Some(previous) = path.previous.as_mut().filter(|route| route.network == network) {
+        } else if let Some(previous) = path.previous.as_mut().filter(|route| route.address == from) {
             previous.on_received(bytes);
         }
         if ecn == Ecn::Ce {
             self.stats.ce_received += 1;
         }
         for packet in packets.drain(..) {
-            self.on_packet(now, network, bytes, packet, ecn);
+            self.on_packet(now, from, bytes, packet, ecn);
         }
         // What waited for keys that have come since.
         while let Some(at) =
             self.waiting.iter().position(|(packet, _)| !self.handshake.awaits_keys(packet.level))
         {
             let (packet, ecn) = self.waiting.remove(at);
-            self.on_packet(now, network, bytes, packet, ecn);
+            self.on_packet(now, from, bytes, packet, ecn);
         }
     }
 
@@ -86,7 +92,7 @@ impl Connection {
             && !self.opened_by.contains(&id)
     }
 
-    fn on_packet(&mut self, now: Time, network: PathId, bytes: u32, packet: Packet, ecn: Ecn) {
+    fn on_packet(&mut self, now: Time, from: Address, bytes: u32, packet: Packet, ecn: Ecn) {
         if matches!(self.state, State::Closing { .. } | State::Draining { .. } | State::Closed) {
             return;
         }
@@ -110,6 +116,13 @@ impl Connection {
             Level::OneRtt => SpaceId::Data(0),
             Level::ZeroRtt => return,
         };
+        if packet.level == Level::OneRtt {
+            match self.take_key_phase(now, &packet) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(violation) => return self.fail(now, violation),
+            }
+        }
         if self.space(id).arrived.is_known(packet.number) {
             self.stats.duplicates_received += 1;
             return;
@@ -119,12 +132,12 @@ impl Connection {
         if let Err(violation) = self.on_content(now, id, &packet, ecn) {
             self.fail(now, violation);
         }
-        if network != self.paths[0].route.network && self.state == State::Open {
+        if from != self.paths[0].route.address && self.state == State::Open {
             let response = self.paths[0].route.response.take();
             if is_newest && !is_probing(&packet) {
-                self.follow(now, network, bytes);
+                self.follow(now, from, bytes);
             }
-            self.answer_on(network, response, bytes);
+            self.answer_to(from, response, bytes);
         }
     }
 

@@ -4,10 +4,11 @@
 use super::connection::{Connection, State};
 use super::door::Door;
 use super::parameters::LEAST_DATAGRAM;
+use super::path::Address;
 use crate::endpoint::CloseReason;
 use crate::flow::{Ecn, Side};
 use crate::time::{Duration, Time};
-use crate::wire::quic::{ConnectionId, Content, Datagram, Level, Packet, VERSION_1};
+use crate::wire::quic::{ConnectionId, Content, Level, Packet, VERSION_1};
 
 /// A longer token would leave too little of an Initial packet for the handshake.
 const LONGEST_TOKEN: usize = LEAST_DATAGRAM as usize / 2;
@@ -89,30 +90,28 @@ impl Connection {
 
     /// Without a connection, packets of one that there was are answered with stateless resets (section
     /// 10.3).
-    pub(super) fn reset_stranger(&mut self, packet: &Packet, bytes: u32) {
+    pub(super) fn reset_stranger(&mut self, from: Address, packet: &Packet, bytes: u32) {
         if packet.level == Level::OneRtt
             && let Some(reset) = self.door.reset(packet.destination, bytes, &mut self.numbers)
         {
             self.stats.resets_sent += 1;
-            self.answer(reset);
+            self.answer(from, reset);
         }
     }
 
     /// A server names its version to a client that speaks another one (section 6.1).
-    pub(super) fn name_versions(&mut self, ids: &[Box<[u8]>; 2], bytes: u32) {
+    pub(super) fn name_versions(&mut self, from: Address, ids: &[Box<[u8]>; 2], bytes: u32) {
         if self.side == Side::B
             && let Some(versions) = Door::versions(ids, bytes)
         {
-            self.answer(versions);
+            self.answer(from, versions);
         }
     }
 
     /// Sends something that belongs to no connection.
-    pub(super) fn answer(&mut self, content: Content) {
-        let [source_port, destination_port] = self.ports;
-        let datagram = Datagram { source_port, destination_port, content };
+    pub(super) fn answer(&mut self, to: Address, content: Content) {
         self.stats.datagrams_sent += 1;
-        let bytes = datagram.payload_bytes();
-        self.put_out(datagram, bytes, Ecn::NotEct);
+        let bytes = content.size() as u32;
+        self.put_out_to(to, content, bytes, Ecn::NotEct);
     }
 }

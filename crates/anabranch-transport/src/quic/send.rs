@@ -11,7 +11,7 @@ use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
 use crate::flow::{Ecn, Side};
 use crate::time::Time;
-use crate::wire::quic::{self, Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
+use crate::wire::quic::{self, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
 
 /// A datagram in the making.
 struct Making {
@@ -35,6 +35,7 @@ impl Connection {
         if !matches!(self.state, State::Opening | State::Open) {
             return;
         }
+        self.update_keys_when_due(now);
         // Each turn sends something that then no longer waits, or fills the window.
         while self.send_datagram(now) {}
         self.send_elsewhere(now);
@@ -134,10 +135,16 @@ impl Connection {
         }
         let only_ack = packet.frames.len();
         if has_content {
+            // RFC 9002 section 6.2.4: the second probe, too, carries what is outstanding if nothing is new.
+            if is_probe && !self.has_content(id) {
+                self.send_outstanding_again(id);
+            }
             self.write_frames(id, &mut packet, &mut left, &mut contents);
             if is_probe && packet.frames.len() == only_ack && left > 0 {
                 packet.frames.push(Frame::Ping);
                 left -= 1;
+                // The same section: where there is nothing to send, one packet says so.
+                self.space_mut(id).probes = 1;
             }
         }
         let elicits = packet.frames.len() > only_ack;
@@ -176,6 +183,7 @@ impl Connection {
             token: if id == SpaceId::Initial { self.handshake.token.clone() } else { Box::default() },
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
+            key_phase: id.level() == Level::OneRtt && self.key_phases.bit(),
             frames: SmallVec::new(),
             parameters: None,
         }
@@ -221,10 +229,7 @@ impl Connection {
         if elicits {
             self.on_eliciting_sent(now);
         }
-        let [source_port, destination_port] = self.ports;
-        let content = quic::Content::Packets(making.packets);
-        let datagram = Datagram { source_port, destination_port, content };
-        self.put_out(datagram, bytes, mark);
+        self.put_out(quic::Content::Packets(making.packets), bytes, mark);
         if is_first_of_client {
             // RFC 9001 section 4.9.1.
             self.discard(now, SpaceId::Initial);

@@ -65,6 +65,10 @@ counters! {
         resets_received: One;
         /// Moves to other addresses, of the client or to follow it (RFC 9000 section 9).
         migrations: One;
+        /// Times that a server followed its client to another port or address that a NAT gave it.
+        rebindings: One;
+        /// Times that keys were updated, by either end (RFC 9001 section 6).
+        key_updates: One;
         /// Times that the limit of three times what came held a server back (RFC 9000 section 8).
         amplification_limited: One;
     }

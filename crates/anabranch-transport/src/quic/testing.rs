@@ -284,6 +284,7 @@ impl Drill {
             token: Box::default(),
             number,
             number_bytes: 4,
+            key_phase: false,
             frames: SmallVec::from_vec(frames),
             parameters: None,
         }
@@ -292,7 +293,7 @@ impl Drill {
     pub(super) fn deliver(&mut self, packet: quic::Packet, ecn: Ecn) {
         let [own, peer] = self.end.ports;
         let content = Content::Packets(SmallVec::from_iter([packet]));
-        self.bring(Datagram { source_port: peer, destination_port: own, content }, ecn);
+        self.bring(Datagram { source_port: peer, destination_port: own, client_host: 0, content }, ecn);
     }
 
     /// Lets a datagram arrive.

@@ -97,6 +97,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     messages: Messages::Always,
     several_paths: true,
     changing_addresses: true,
+    rebinding: false,
     pauses_reading: false,
     choice_of_control: false,
     numbering: Numbering::Chunks,

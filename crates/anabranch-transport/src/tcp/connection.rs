@@ -272,6 +272,7 @@ impl Connection {
             // TCP has one path.
             Command::AddAddress(_)
             | Command::DeleteAddress(_)
+            | Command::Rebind { .. }
             | Command::SetPeerPrimary(_)
             | Command::SetPrimary(_) => {
                 self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));

@@ -88,6 +88,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     messages: Messages::Never,
     several_paths: false,
     changing_addresses: false,
+    rebinding: false,
     pauses_reading: true,
     choice_of_control: true,
     numbering: Numbering::Bytes,

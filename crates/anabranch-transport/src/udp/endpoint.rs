@@ -177,6 +177,7 @@ impl Endpoint for UdpEndpoint {
                 command @ (Command::AddAddress(_)
                 | Command::DeleteAddress(_)
                 | Command::PauseReading
+                | Command::Rebind { .. }
                 | Command::ResumeReading
                 | Command::SetPeerPrimary(_)
                 | Command::SetPrimary(_)),

@@ -27,6 +27,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     messages: Messages::Always,
     several_paths: false,
     changing_addresses: false,
+    rebinding: false,
     pauses_reading: false,
     choice_of_control: false,
     numbering: Numbering::Nothing,

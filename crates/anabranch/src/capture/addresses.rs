@@ -42,6 +42,16 @@ pub(super) fn of_flows(scenario: &Scenario) -> Vec<OfFlow> {
     flows.collect()
 }
 
+/// An address that a NAT gives an end in place of its own, the `host`-th; 0 is its own.
+pub(super) fn behind_nat(own: IpAddr, host: u8) -> IpAddr {
+    // The last byte of an end's own address is 1 or 2.
+    let further = u32::from(host) * 2;
+    match own {
+        IpAddr::V4(own) => Ipv4Addr::from_bits(own.to_bits() + further).into(),
+        IpAddr::V6(own) => Ipv6Addr::from_bits(own.to_bits() + u128::from(further)).into(),
+    }
+}
+
 /// The name of each address.
 pub(super) fn names(scenario: &Scenario) -> Vec<(IpAddr, String)> {
     let mut names = Vec::new();
@@ -51,6 +61,13 @@ pub(super) fn names(scenario: &Scenario) -> Vec<(IpAddr, String)> {
             for (node, address) in [&flow.from, &flow.to].into_iter().zip(pair) {
                 if known.insert(address) {
                     names.push((address, format!("{node}.{path}")));
+                }
+            }
+            let rebound = flow.addresses.iter().filter(|change| change.rebind_address.as_ref() == Some(path));
+            for host in 1..=rebound.count().min(usize::from(u8::MAX)) as u8 {
+                let address = behind_nat(pair[0], host);
+                if known.insert(address) {
+                    names.push((address, format!("{}.{path}", flow.from)));
                 }
             }
         }

@@ -20,6 +20,8 @@ use anabranch_transport::wire::{Body, Packet};
 
 use super::addresses::OfFlow;
 #[cfg(feature = "quic")]
+use super::addresses::behind_nat;
+#[cfg(feature = "quic")]
 use super::quic::{Connections, sizes};
 use crate::app::RtpPayload;
 use crate::scenario::FlowConfig;
@@ -123,7 +125,8 @@ impl Flow {
         if let Body::Quic(datagram) = &packet.body
             && let Some(connections) = &mut self.quic
         {
-            let addresses = self.addresses[packet.path.index()];
+            let [client, server] = self.addresses[packet.path.index()];
+            let addresses = [behind_nat(client, datagram.client_host), server];
             let addresses = if side == Side::A { addresses } else { [addresses[1], addresses[0]] };
             let (ports, mut body) = ([datagram.source_port, datagram.destination_port], Vec::new());
             udp::wrap(ports, addresses, &mut body, |out| {

@@ -383,7 +383,17 @@ mod tests {
         let source = if level == Level::OneRtt { ConnectionId::default() } else { source };
         let token = Box::default();
         let (frames, parameters) = (frames.into(), Some(Box::new(parameters())));
-        Packet { level, destination, source, token, number, number_bytes: 2, frames, parameters }
+        Packet {
+            level,
+            destination,
+            source,
+            token,
+            number,
+            number_bytes: 2,
+            key_phase: false,
+            frames,
+            parameters,
+        }
     }
 
     fn crypto(start: u64, end: u64) -> Frame {
@@ -432,13 +442,13 @@ mod tests {
     }
 
     /// The capture of the connection.
-    fn capture(connection: &mut Connections) -> Vec<u8> {
+    fn capture(connection: &mut Connections, datagrams: Vec<(Side, Vec<Packet>)>) -> Vec<u8> {
         let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).unwrap();
         let interface =
             InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 65_535, options: Vec::new() };
         writer.write_pcapng_block(interface).unwrap();
         writer.write_pcapng_block(secrets(&connection.key_log())).unwrap();
-        for (index, (side, packets)) in datagrams().into_iter().enumerate() {
+        for (index, (side, packets)) in datagrams.into_iter().enumerate() {
             let (mut ports, mut addresses) = ([49_152, 443], ["2001:db8::1", "2001:db8::2"]);
             if side == Side::B {
                 (ports, addresses) = ([443, 49_152], ["2001:db8::2", "2001:db8::1"]);
@@ -479,7 +489,7 @@ mod tests {
             println!("left out: tshark is not installed");
             return;
         }
-        let file = capture(&mut connections());
+        let file = capture(&mut connections(), datagrams());
         let fields = ["-T", "fields", "-E", "separator=;", "-e", "quic.frame_type"];
         let messages = ["-e", "tls.handshake.type"];
         let said = tshark(&file, "quic", &[&fields[..], &messages[..]].concat());
@@ -507,6 +517,32 @@ mod tests {
         untold[place..][..lines.len()].copy_from_slice(other.key_log().as_bytes());
         let said = tshark(&untold, "quic-untold", &fields);
         assert_eq!(said.lines().skip(2).filter(|line| !line.is_empty()).count(), 1, "{said}");
+    }
+
+    /// tshark follows updates of the keys (RFC 9001 section 6), also where packets of the phase before are
+    /// seen behind the first ones of the next.
+    #[test]
+    fn tshark_follows_key_updates() {
+        if Command::new("tshark").arg("--version").output().is_err() {
+            println!("left out: tshark is not installed");
+            return;
+        }
+        let mut all = datagrams();
+        all.truncate(6);
+        let phases = [0, 0, 1, 1, 1, 0, 0, 1].map(|phase| phase == 1);
+        for side in [Side::A, Side::B] {
+            for (number, key_phase) in (10..).zip(phases) {
+                let packet = packet(Level::OneRtt, side, number, vec![Frame::Ping; 20]);
+                all.push((side, vec![Packet { key_phase, ..packet }]));
+            }
+        }
+        let file = capture(&mut connections(), all);
+        let said =
+            tshark(&file, "quic-update", &["-T", "fields", "-e", "quic.key_phase", "-e", "quic.frame_type"]);
+        let expected = phases.map(|phase| format!("{}\t{}", u8::from(phase), ["1"; 20].join(",")));
+        let lines: Vec<&str> = said.lines().skip(6).collect();
+        assert_eq!(lines, [&expected[..], &expected[..]].concat());
+        assert_eq!(tshark(&file, "quic-update-wrong", &["-Y", "quic.decryption_failed", "-V"]), "");
     }
 
     /// Messages have the sizes that are asked for, if these are not too small for them.

@@ -154,8 +154,9 @@ pub struct FlowConfig {
     /// The settings of side `b` where they differ; the protocol is the same. Default: as `transport`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport_to: Option<TransportConfig>,
-    /// How the addresses of side `a` change while the association lives (SCTP, RFC 5061), in order of time. A
-    /// path that is added does not exist before. By default they do not change.
+    /// How the addresses of side `a` change while the connection lives, in order of time: as it wants (SCTP,
+    /// RFC 5061; MPTCP), or behind its back (QUIC). A path that is added does not exist before. By default
+    /// they do not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressChange>,
     /// The application that runs over it.
@@ -179,8 +180,8 @@ fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// A change of the addresses of a flow's side `a`, about which ASCONF tells the other side. This does not
-/// change the links, which have `up` for that.
+/// A change of the addresses of a flow's side `a`, about which ASCONF tells the other side, or of which not
+/// even side `a` hears. This does not change the links, which have `up` for that.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddressChange {
@@ -195,6 +196,13 @@ pub struct AddressChange {
     /// The path on which the address goes; nothing leaves from it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<String>,
+    /// The path on which a NAT gives side `a` another port: what is sent to the one before is lost (QUIC, RFC
+    /// 9000 section 9).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebind_port: Option<String>,
+    /// The path on which a NAT gives side `a` another address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebind_address: Option<String>,
 }
 
 impl Scenario {

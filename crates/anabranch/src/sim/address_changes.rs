@@ -1,4 +1,5 @@
-//! A host's addresses come and go: what the scenario says about it, as commands for the flow's side A.
+//! A host's addresses come and go, and NATs forget them: what the scenario says about it, as commands for the
+//! flow's side A.
 
 use std::collections::VecDeque;
 
@@ -80,9 +81,16 @@ pub(super) fn read(flow: &FlowConfig) -> Result<(VecDeque<AddressChange>, Vec<Pa
             present[index] = Some(false);
             commands.push(Command::DeleteAddress(PathId(index as u8)));
         }
+        for (key, name, address) in
+            [("rebind_port", &change.rebind_port, false), ("rebind_address", &change.rebind_address, true)]
+        {
+            if let Some(index) = position(key, name).map_err(in_change)? {
+                commands.push(Command::Rebind { path: PathId(index as u8), address });
+            }
+        }
         if commands.is_empty() {
             return Err(in_change(format!(
-                "at = \"{}\" changes nothing; use add, set_primary or delete",
+                "at = \"{}\" changes nothing; use add, set_primary, delete, rebind_port or rebind_address",
                 change.at
             )));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_transport::capabilities::Capabilities;
 use anabranch_transport::cc::Controller;
-use anabranch_transport::endpoint::{Endpoint as _, Multipath as _, Site, Transport as _};
+use anabranch_transport::endpoint::{Command, Endpoint as _, Multipath as _, Site, Transport as _};
 use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::observed::Observed as _;
 use anabranch_transport::path::Selector;
@@ -290,7 +290,19 @@ fn build_flow(
     }
     let in_flow = |error: String| ScenarioError::new(format!("flows.{name}.{error}"));
     let (address_changes, absent) = address_changes::read(config).map_err(in_flow)?;
-    if !address_changes.is_empty() {
+    let commands = || address_changes.iter().flat_map(|change| &change.commands);
+    let is_rebinding = |command: &Command| matches!(command, Command::Rebind { .. });
+    if let Some(number) = address_changes.iter().position(|change| change.commands.iter().any(is_rebinding)) {
+        let can = |can: &Capabilities| can.rebinding;
+        let protocol = from.protocol();
+        if !transports::capabilities(protocol).is_some_and(|own| can(&own)) {
+            return Err(in_flow(format!(
+                "addresses.{number} rebinds side a, which a connection of {protocol} does not outlive; use {}",
+                transports::choice(can)
+            )));
+        }
+    }
+    if commands().any(|command| !is_rebinding(command)) {
         for endpoint in [&mut from, &mut to] {
             let protocol = endpoint.protocol();
             endpoint.enable_reconfiguration(&absent).map_err(|error| {

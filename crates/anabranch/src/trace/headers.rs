@@ -111,6 +111,9 @@ fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
             ("destination connection ID", format!("{:?}", packet.destination)),
             ("packet number", packet.number.to_string()),
         ];
+        if packet.key_phase {
+            fields.push(("key phase", "1".to_owned()));
+        }
         if packet.level != quic::Level::OneRtt {
             fields.push(("source connection ID", format!("{:?}", packet.source)));
         }

@@ -364,6 +364,12 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
 def _of_quic(flow: Flow) -> list[str]:
     """What the packets that open a connection of QUIC show."""
     said = ["QUIC encrypts its packet numbers and acknowledgements: what held it back is not seen."]
+    for path in flow.paths[1:]:
+        ways = [way for way in path.ways if way is not None]
+        began_s = wording.number(min(float(way.sent.sent_s[0]) for way in ways), 4)
+        said.append(
+            f"{flow.hosts[0]} goes on over {path.name} from {began_s} s on, with other addresses."
+        )
     path = next(path for path in flow.paths if path.ways[0] is not None)
     there, back = path.ways
     if there is None or back is None or there.near != back.near:

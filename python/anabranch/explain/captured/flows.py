@@ -10,7 +10,7 @@ import numpy as np
 from anabranch.support import quic
 from anabranch.support.packets import ACK, SYN
 
-from .journeys import FEWEST_PACKETS, Direction, Ends, Flags, Integers, Journeys, name_of
+from .journeys import FEWEST_PACKETS, Direction, End, Ends, Flags, Integers, Journeys, name_of
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ def find(journeys: Journeys) -> list[Flow]:
         groups.setdefault(root(index), []).append(direction)
     packets = journeys.directions[0].packets if journeys.directions else None
     opens = np.zeros(0, dtype=bool) if packets is None else quic.packets_that_open(packets)
-    flows = [_flow(group, journeys.names, opens) for group in groups.values()]
+    flows = _joined([_flow(group, journeys.names, opens) for group in groups.values()])
     found = [flow for flow in flows if flow.packets >= FEWEST_PACKETS]
     found.sort(key=lambda flow: -flow.octets)
     count = Counter(flow.name for flow in found)
@@ -117,6 +117,52 @@ def find(journeys: Journeys) -> list[Flow]:
             seen[name] += 1
             flow.name = f"{name} ({seen[name]} of {count[name]})"
     return found
+
+
+_MOVING_S = 1.0
+"""How long after a client's first packet from another address the last one from its old address may
+leave: challenges of addresses are answered where they came (RFC 9000 section 8.2.2)."""
+
+
+def _joined(flows: list[Flow]) -> list[Flow]:
+    """With those in one that are the same connection of QUIC, whose client has moved.
+
+    What it sends from its other address has short headers alone and connection IDs that nobody has
+    seen (RFC 9000 section 9.5). It is known by the hosts and the server's port, and because the
+    client leaves its old address.
+    """
+    flows = sorted(flows, key=lambda flow: flow.start_s)
+    joined: list[Flow] = []
+    for flow in flows:
+        known = [one for one in joined if flow.protocol == "UDP" and _goes_on(one, flow)]
+        if len(known) == 1:
+            [connection] = known
+            server = _server(connection)
+            for path in flow.paths:
+                ways = path.ways if server.port == _server(flow).port else path.ways[::-1]
+                connection.paths.append(Path(path.name, (ways[0], ways[1])))
+        else:
+            joined.append(flow)
+    return joined
+
+
+def _goes_on(connection: Flow, flow: Flow) -> bool:
+    """Whether a flow of UDP is what a connection of QUIC has moved to."""
+    if connection.protocol != "QUIC" or set(connection.hosts) != set(flow.hosts):
+        return False
+    server = _server(connection)
+    if server.port not in {end.port for way in flow.directions(0) for end in way.ends}:
+        return False
+    left_s = max(float(way.sent.sent_s[-1]) for way in connection.directions(0))
+    ways = [*flow.directions(0), *flow.directions(1)]
+    return left_s <= flow.start_s + _MOVING_S and all(
+        quic.packets_with_short_headers(way.packets)[way.sent.row].all() for way in ways
+    )
+
+
+def _server(flow: Flow) -> End:
+    """The end to which the first packet went."""
+    return min(flow.directions(0), key=_start_s).ends[1]
 
 
 _CAPABLE, _JOIN = 0, 1

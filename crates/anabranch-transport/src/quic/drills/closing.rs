@@ -67,6 +67,24 @@ fn a_ping_keeps_a_connection_alive() {
     assert_eq!([pair.closed(Side::A), pair.closed(Side::B)], [Some(CloseReason::Lost); 2]);
 }
 
+/// Section 10.1.2, RFC 9002 section 6.2.1: a PING starts the probe timeout anew, so that none is sent while
+/// an acknowledgement is outstanding, or an end would never find out that nothing arrives.
+#[test]
+fn pings_do_not_hold_probes_back() {
+    let config = Config { keep_alive: Some(Duration::from_millis(100)), ..Config::default() };
+    let mut drill = Drill::open(&config);
+    let timeout = drill.end.probe_timeout(0);
+    assert!(timeout > Duration::from_millis(200), "{timeout}");
+    drill.at(5_000);
+    assert!(drill.end.stats().timeouts >= 3, "{:?}", drill.end.stats());
+    // They go on when the peer is heard again.
+    let largest = drill.end.paths[0].space.next - 1;
+    drill.ack(&[(largest, largest)]);
+    drill.sent();
+    drill.at(5_300);
+    assert_eq!(drill.frames(), [crate::wire::quic::Frame::Ping]);
+}
+
 #[test]
 fn an_end_that_gives_up_tells_the_other() {
     for by in [Side::A, Side::B] {

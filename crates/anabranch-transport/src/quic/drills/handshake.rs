@@ -101,8 +101,32 @@ fn probes_of_a_client_that_hears_nothing_double() {
     let times: Vec<_> = drill.sent.iter().map(crate::quic::testing::Logged::at_ms).collect();
     assert_eq!(times, [0, 999, 999, 2_997, 2_997, 6_993, 6_993, 14_985, 14_985]);
     assert!(drill.sent.iter().all(|logged| logged.bytes == 1_200));
-    let again = drill.sent[1].frames().any(|frame| matches!(frame, Frame::Crypto { position: 0, .. }));
-    assert!(again, "the ClientHello is sent again");
+    for probe in &drill.sent {
+        let has_hello = probe.frames().any(|frame| matches!(frame, Frame::Crypto { position: 0, .. }));
+        assert!(has_hello, "each probe carries the ClientHello: {probe:?}");
+    }
+}
+
+/// RFC 9002 section 6.2.4: each probe of a server carries its messages, in both spaces, and the second one
+/// is no bare PING where the first one has sent everything.
+#[test]
+fn each_probe_of_a_server_carries_its_messages() {
+    let handshake = Handshake { certificate: Bytes(200), server_rest: Bytes(200), ..Handshake::default() };
+    let mut pair = Pair::new(&Config { handshake: Some(handshake), ..Config::default() });
+    pair.drop_if = Box::new(|now, from, _| from == Side::B || now > Time::ZERO);
+    pair.command(Side::A, Command::Connect);
+    // 999 ms after the flight, which left at 20 ms (section 6.2.2).
+    pair.run_for(ms(1_030));
+    let probes: Vec<_> = pair.from(Side::B).into_iter().filter(|logged| logged.at_ms() == 1_019).collect();
+    assert_eq!(probes.len(), 2);
+    for probe in probes {
+        assert_eq!(probe.levels(), [Level::Initial, Level::Handshake]);
+        for packet in probe.datagram.packets() {
+            let has_messages =
+                packet.frames.iter().any(|frame| matches!(frame, Frame::Crypto { position: 0, .. }));
+            assert!(has_messages, "{packet:?}");
+        }
+    }
 }
 
 /// Section 10.1: an end that hears nothing gives up after the idle timeout.

@@ -88,6 +88,33 @@ fn a_probe_carries_new_data_if_there_is_some() {
     assert!(drill.end.paths[0].congestion.in_flight > 2_400, "probes are beyond the window (section 7.5)");
 }
 
+/// Section 6.2.4: both probes carry what is outstanding, also when one packet has room for all of it.
+#[test]
+fn both_probes_carry_what_is_outstanding() {
+    let mut drill = wide();
+    drill.at(1_000);
+    drill.sent();
+    drill.write(100);
+    drill.sent();
+    drill.at(1_700);
+    let probes = drill.sent();
+    let data: Vec<_> = probes.iter().map(super::super::testing::Logged::data).collect();
+    assert_eq!(data, [[(0, 0, 100)], [(0, 0, 100)]]);
+}
+
+/// Section 6.2.4: where there is nothing to send again, a single packet with a PING leaves.
+#[test]
+fn one_ping_probes_where_there_is_nothing_to_send() {
+    let mut drill = Drill::open(&Config { datagrams: Some(true), ..Config::default() });
+    drill.at(1_000);
+    drill.sent();
+    let message = crate::flow::Payload { offset: 0, length: 100 };
+    drill.input(crate::endpoint::Input::Command(super::super::testing::send_unordered(message)));
+    assert_eq!(drill.sent().len(), 1);
+    drill.at(1_700);
+    assert_eq!(drill.frames(), [Frame::Ping], "a message is not sent again (RFC 9221 section 5)");
+}
+
 /// Section 5.1: only the newest packet gives a sample, and only if something of what is acknowledged elicits.
 #[test]
 fn samples_are_of_the_newest_packet() {

@@ -21,7 +21,7 @@ fn is_of_path(frame: &Frame) -> bool {
 }
 
 fn network(pair: &Pair, side: Side) -> PathId {
-    pair.ends[side.index()].paths[0].route.network
+    pair.ends[side.index()].paths[0].route.address.network
 }
 
 /// The number of a packet of the client that it does not send itself.

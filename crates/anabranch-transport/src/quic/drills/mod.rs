@@ -2,8 +2,10 @@
 
 mod closing;
 mod handshake;
+mod key_update;
 mod loss;
 mod migration;
+mod rebinding;
 mod service;
 mod strangers;
 mod streams;

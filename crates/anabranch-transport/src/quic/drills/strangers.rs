@@ -25,7 +25,7 @@ fn id(byte: u8) -> ConnectionId {
 
 fn bring(drill: &mut Drill, content: Content) {
     let [own, peer] = drill.end.ports;
-    drill.bring(Datagram { source_port: peer, destination_port: own, content }, Ecn::NotEct);
+    drill.bring(Datagram { source_port: peer, destination_port: own, client_host: 0, content }, Ecn::NotEct);
 }
 
 /// Section 8.1.2, figure 8: a round trip more, and nothing is kept before the token has come. The address is
@@ -329,7 +329,7 @@ fn a_flood_leaves_nothing_behind() {
 fn a_listener_answers_strangers() {
     let mut listener = listener(&Config::default());
     let mut said = |content: Content, size: Option<u32>| {
-        let datagram = Datagram { source_port: 49_152, destination_port: 443, content };
+        let datagram = Datagram { source_port: 49_152, destination_port: 443, client_host: 0, content };
         let size = 28 + size.unwrap_or_else(|| datagram.payload_bytes());
         let body = Body::Quic(Box::new(datagram));
         let packet = Packet { path: PathId(0), ecn: Ecn::NotEct, size, body };

@@ -72,9 +72,6 @@ pub struct Parsed {
     /// How a genuine packet breaks a rule, for which the connection is to be closed. What comes behind it is
     /// not read.
     pub violation: Option<Malformed>,
-    /// The key phase of a genuine packet with a short header (RFC 9001 section 6): the one in which to
-    /// answer.
-    pub key_phase: Option<bool>,
     /// The token that the datagram has if it is a stateless reset, where its first packet was not opened
     /// (section 10.3.1).
     pub reset: Option<[u8; 16]>,
@@ -186,9 +183,6 @@ impl Content {
             if parsed.without_key + parsed.forged == 0 {
                 parsed.reset = None;
             }
-            if level == Level::OneRtt {
-                parsed.key_phase = Some(key_phase);
-            }
             fields.begin(level);
             let frames = if is_regular {
                 Frame::parse_all(content, fields)
@@ -203,6 +197,7 @@ impl Content {
                     token,
                     number,
                     number_bytes,
+                    key_phase,
                     frames: frames.into(),
                     parameters: None,
                 }),
@@ -219,15 +214,7 @@ impl Content {
 
 impl Parsed {
     const fn of(content: Content) -> Self {
-        Self {
-            content,
-            without_key: 0,
-            without_key_at: None,
-            forged: 0,
-            violation: None,
-            key_phase: None,
-            reset: None,
-        }
+        Self { content, without_key: 0, without_key_at: None, forged: 0, violation: None, reset: None }
     }
 }
 
@@ -299,7 +286,8 @@ mod tests {
     /// A packet of this level, to this destination.
     fn packet(level: Level, destination: ConnectionId, number: u64) -> impl Strategy<Value = Packet> {
         let token = proptest::collection::vec(any::<u8>(), 0..100);
-        (id(), token, 1..=4_u8, frames()).prop_map(move |(source, token, number_bytes, mut frames)| {
+        let header = (id(), token, 1..=4_u8, any::<bool>());
+        (header, frames()).prop_map(move |((source, token, number_bytes, key_phase), mut frames)| {
             let content: usize = frames.iter().map(Frame::size).sum();
             let missing = LEAST_SAMPLED.saturating_sub(usize::from(number_bytes) + content) as u32;
             if missing > 0 {
@@ -315,6 +303,7 @@ mod tests {
                 token: if level == Level::Initial { token.into() } else { Box::default() },
                 number,
                 number_bytes,
+                key_phase: level == Level::OneRtt && key_phase,
                 frames: frames.into(),
                 parameters: None,
             }
@@ -420,6 +409,7 @@ mod tests {
             token: Box::default(),
             number,
             number_bytes: 4,
+            key_phase: false,
             frames: [Frame::Ping].into_iter().collect(),
             parameters: None,
         }

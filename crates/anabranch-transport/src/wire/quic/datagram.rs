@@ -12,6 +12,9 @@ pub struct Datagram {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
+    /// Which of the client's addresses on its path it has: 0 is its own, and others are those that NATs gave
+    /// it one after the other.
+    pub client_host: u8,
     /// What it carries.
     pub content: Content,
 }

@@ -13,8 +13,6 @@ pub struct Keys<P> {
     pub sealing: [Option<P>; 4],
     /// By level.
     pub opening: [Option<P>; 4],
-    /// The key phase of packets with short headers that are sealed (RFC 9001 section 6).
-    pub key_phase: bool,
     /// Where the first packet of a client went that a Retry packet may still answer.
     pub original: Option<ConnectionId>,
     /// The largest number that has arrived in each packet number space.
@@ -24,7 +22,7 @@ pub struct Keys<P> {
 impl<P> Default for Keys<P> {
     fn default() -> Self {
         let none = || [None, None, None, None];
-        Self { sealing: none(), opening: none(), key_phase: false, original: None, largest: [None; 3] }
+        Self { sealing: none(), opening: none(), original: None, largest: [None; 3] }
     }
 }
 
@@ -49,7 +47,7 @@ impl<P: Protection> Keys<P> {
         for packet in packets {
             let key = self.sealing[packet.level as usize].as_mut();
             let key = key.expect("whoever sends at a level has its key");
-            sealed::seal(packet, self.key_phase, key, fields, out);
+            sealed::seal(packet, key, fields, out);
         }
     }
 }
@@ -95,7 +93,17 @@ mod tests {
     fn packet(level: Level, [destination, source]: [&str; 2], number: u64, number_bytes: u8) -> Packet {
         let (destination, source, token) = (id(destination), id(source), Box::default());
         let (frames, parameters) = (smallvec::SmallVec::new(), None);
-        Packet { level, destination, source, token, number, number_bytes, frames, parameters }
+        Packet {
+            level,
+            destination,
+            source,
+            token,
+            number,
+            number_bytes,
+            key_phase: false,
+            frames,
+            parameters,
+        }
     }
 
     /// Sends a packet whose frames are these bytes, compares it with what the RFC has, and opens it again.
@@ -190,14 +198,16 @@ mod tests {
         let [mut own, mut peer] = short();
         let mut sent = |number, key_phase| {
             let frames = [Frame::Ping, Frame::Ping].into_iter().collect();
-            let packet = Packet { frames, ..packet(Level::OneRtt, [""; 2], number, 2) };
+            let packet = Packet { frames, key_phase, ..packet(Level::OneRtt, [""; 2], number, 2) };
             let mut bytes = Vec::new();
-            own.key_phase = key_phase;
             own.seal(&[packet], &mut Store::default(), &mut bytes);
             bytes
         };
-        let packets: Vec<Vec<u8>> =
-            (0..12).map(|number| sent(number, [false, true, false, true][number as usize / 3])).collect();
+        // A capture seals what it sees: the last packet of a phase behind the first one of the next.
+        let mut packets = vec![Vec::new(); 12];
+        for number in [0, 1, 3, 2, 4, 6, 5, 7, 9, 8, 10, 11] {
+            packets[number] = sent(number as u64, [false, true, false, true][number / 3]);
+        }
         let mut arrives = |bytes: &[u8]| {
             let parsed = Content::parse(&mut bytes.to_vec(), 0, &mut peer, &mut Store::default()).unwrap();
             match parsed.content {

@@ -25,6 +25,8 @@ pub struct Packet {
     pub number: u64,
     /// How many bytes of it are sent.
     pub number_bytes: u8,
+    /// The key phase bit (RFC 9001 section 6), which only short headers have.
+    pub key_phase: bool,
     /// What it carries.
     pub frames: SmallVec<[Frame; 2]>,
     /// The transport parameters in the message of the handshake of which this packet has a part

@@ -11,19 +11,13 @@ const MASKED: [u8; 2] = [0x0f, 0x1f];
 const MOST_NUMBER_BYTES: usize = 4;
 
 /// Appends the bytes of a packet.
-pub(super) fn seal<P: Protection>(
-    packet: &Packet,
-    key_phase: bool,
-    key: &mut P,
-    fields: &mut impl Fields,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn seal<P: Protection>(packet: &Packet, key: &mut P, fields: &mut impl Fields, out: &mut Vec<u8>) {
     let (start, number_bytes) = (out.len(), usize::from(packet.number_bytes));
     let ids = [packet.destination, packet.source];
     let is_short = packet.level == Level::OneRtt;
     if is_short {
         let header = ShortHeader { destination: packet.destination, spin: false, protected: &[] };
-        header.emit(number_bytes, key_phase, out);
+        header.emit(number_bytes, packet.key_phase, out);
     } else {
         let (level, token) = (packet.level, &packet.token[..]);
         let header = LongHeader { level, version: VERSION_1, ids, token, protected: &[] };
@@ -35,7 +29,7 @@ pub(super) fn seal<P: Protection>(
     fields.begin(packet.level);
     packet.frames.iter().for_each(|frame| frame.emit(fields, out));
     let (header, content) = out[start..].split_at_mut(content_at - start);
-    let key_phase = key_phase && is_short;
+    let key_phase = packet.key_phase && is_short;
     let tag = key.seal(Envelope { path: 0, number: packet.number, key_phase, header }, content);
     out.extend(tag);
     let bits = key.mask(sample(&out[number_at..]).expect("number and content have four bytes together"));
@@ -125,6 +119,7 @@ mod tests {
                     token: Box::new([1; 70]),
                     number: 0x0102_0304,
                     number_bytes,
+                    key_phase: false,
                     frames: [
                         Frame::Ping,
                         Frame::Crypto { position: 9, data: Payload { offset: 0, length: 80 } },
@@ -134,7 +129,7 @@ mod tests {
                     parameters: None,
                 };
                 let mut bytes = Vec::new();
-                seal(&packet, false, &mut Plain, &mut Nothing, &mut bytes);
+                seal(&packet, &mut Plain, &mut Nothing, &mut bytes);
                 assert_eq!(bytes.len(), packet.wire_size(), "{level:?}");
                 // It is the whole datagram.
                 let (header, rest) = Header::read(&bytes, 8).unwrap();

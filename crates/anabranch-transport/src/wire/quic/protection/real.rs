@@ -25,8 +25,6 @@ pub struct Real {
     /// The key of the next phase, and where those after it come from.
     next: Option<(Box<dyn PacketKey>, Later)>,
     phase: bool,
-    /// How many phases have begun.
-    updates: u64,
     /// The lowest number of the current phase.
     first: u64,
 }
@@ -99,17 +97,21 @@ impl Real {
     fn new(keys: DirectionalKeys, later: Option<Later>) -> Self {
         let next = later.map(Later::advance);
         let (header, current) = (keys.header, keys.packet);
-        Self { header, previous: None, current, next, phase: false, updates: 0, first: 0 }
-    }
-
-    /// How many times the key has been updated.
-    pub const fn updates(&self) -> u64 {
-        self.updates
+        Self { header, previous: None, current, next, phase: false, first: 0 }
     }
 
     /// Whether a packet is of the next phase: with the other key phase bit, and no older than this phase.
     const fn is_next(&self, envelope: Envelope<'_>) -> bool {
         self.next.is_some() && envelope.key_phase != self.phase && envelope.number >= self.first
+    }
+
+    /// The key of a packet: of this phase, of the next one, or of the one before if the packet is older.
+    fn key(&self, envelope: Envelope<'_>) -> &dyn PacketKey {
+        match (&self.next, &self.previous) {
+            (Some((next, _)), _) if self.is_next(envelope) => next.as_ref(),
+            (Some(_), Some(previous)) if envelope.key_phase != self.phase => previous.as_ref(),
+            _ => self.current.as_ref(),
+        }
     }
 
     /// Begins the next phase with a packet.
@@ -118,7 +120,6 @@ impl Real {
             self.previous = Some(mem::replace(&mut self.current, next));
             self.next = Some(later.advance());
             (self.phase, self.first) = (envelope.key_phase, envelope.number);
-            self.updates += 1;
         }
     }
 }
@@ -129,20 +130,15 @@ impl Protection for Real {
             self.update(envelope);
         }
         let Envelope { path, number, header, .. } = envelope;
-        let tag = self.current.encrypt_in_place_for_path(path, number, header, content);
+        let tag = self.key(envelope).encrypt_in_place_for_path(path, number, header, content);
         let tag = tag.expect("a packet is shorter than the algorithm allows");
         tag.as_ref().try_into().expect("every tag has 16 bytes")
     }
 
     fn open(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> bool {
         let is_next = self.is_next(envelope);
-        let key = match (&self.next, &self.previous) {
-            (Some((next, _)), _) if is_next => next,
-            (Some(_), Some(previous)) if envelope.key_phase != self.phase => previous,
-            _ => &self.current,
-        };
         let Envelope { path, number, header, .. } = envelope;
-        let is_genuine = key.decrypt_in_place_for_path(path, number, header, sealed).is_ok();
+        let is_genuine = self.key(envelope).decrypt_in_place_for_path(path, number, header, sealed).is_ok();
         if is_genuine && is_next {
             self.update(envelope);
         } else if is_genuine && envelope.key_phase == self.phase {
