@@ -225,7 +225,8 @@ impl Connection {
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
-        if command.path().is_some_and(|path| path.index() >= self.subflows.len()) {
+        let is_known = command.path().is_none_or(|path| path.index() < self.subflows.len());
+        if !is_known || matches!(command, Command::Rebind { .. }) {
             return self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
         }
         match command {
@@ -234,9 +235,7 @@ impl Connection {
             Command::Connect => self.connect(now),
             Command::DeleteAddress(path) => self.delete_address(now, path.index()),
             Command::PauseReading => self.receiver.is_paused = true,
-            Command::Rebind { .. } => {
-                self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
-            }
+            Command::Rebind { .. } => {}
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(message),
             Command::SetPeerPrimary(path) => self.ask_for_primary(now, path.index()),
