@@ -120,7 +120,7 @@ def transfer(packets: pl.DataFrame, side: str, protocol: str = "tcp") -> list[tu
     Of the receiver's own numbers there is one, which its SYN has.
     """
     seen: list[tuple[float, int, bytes]] = []
-    first = packets.filter(side="a", kind="data")["tsn"].min()
+    first = min(packets.filter(side="a", kind="data")["tsn"].to_list())
     heard: dict[str, list[tuple[float, int]]] = {"a": [], "b": []}
     """Time stamps that have come to a side, and when."""
     for row in packets.filter(fate="delivered").sort("delivered_s").iter_rows(named=True):

@@ -62,8 +62,9 @@ class Held:
             better = f"there is {change(*self.gain, unit)} with"
         bound = self.bound
         return (
-            f"not enough known of the {bound.key} of {bound.link}: at {bound.said}, the {bound.end} "
-            f"that it may be, {better} {self.rival.name}; measure more, such as {bound.remedy}"
+            f"not enough known of the {bound.key} of {bound.link}: at {bound.said}, the "
+            f"{bound.end} that it may be, {better} {self.rival.name}; measure more, such as "
+            f"{bound.remedy}"
         )
 
 
