@@ -117,17 +117,10 @@ def frame(
 def transfer(packets: pl.DataFrame, side: str, protocol: str = "tcp") -> list[tuple[float, bytes]]:
     """A bulk transfer from `a` to `b` as captured on the side of `a` or of `b`.
 
-    Acknowledgements have the number that the receiver had when it sent them.
+    Of the receiver's own numbers there is one, which its SYN has.
     """
     seen: list[tuple[float, int, bytes]] = []
-    received: set[int] = set()
-    ends: dict[int, int] = {}
-    expected = None
-    arrivals = sorted(
-        (row["delivered_s"], row["tsn"], row["size_bytes"] - 52 if protocol == "tcp" else 1)
-        for row in packets.filter(side="a", fate="delivered", kind="data").iter_rows(named=True)
-    )
-    at = 0
+    first = min(packets.filter(side="a", kind="data")["tsn"].to_list())
     heard: dict[str, list[tuple[float, int]]] = {"a": [], "b": []}
     """Time stamps that have come to a side, and when."""
     for row in packets.filter(fate="delivered").sort("delivered_s").iter_rows(named=True):
@@ -136,27 +129,20 @@ def transfer(packets: pl.DataFrame, side: str, protocol: str = "tcp") -> list[tu
     told = {"a": 0, "b": 0}
     for number, row in enumerate(packets.sort("sent_s").iter_rows(named=True)):
         time, forward = row["sent_s"], row["side"] == "a"
-        if not forward:
-            while at < len(arrivals) and arrivals[at][0] <= time + 1e-9:
-                _, tsn, length = arrivals[at]
-                expected = tsn if expected is None else expected
-                received.add(tsn)
-                ends[tsn] = tsn + length
-                while expected in received:
-                    expected = ends[expected]
-                at += 1
         own = row["side"]
         while told[own] < len(heard[own]) and heard[own][told[own]][0] <= time + 1e-9:
             told[own] += 1
         echo = heard[own][told[own] - 1][1] if told[own] else 0
         if row["kind"] in _HANDSHAKE and protocol == "sctp":
             payload = bytes(12) + struct.pack(">BBH", _HANDSHAKE[row["kind"]], 0, 4)
-        elif row["kind"] not in ("data", "ack", "sack") or (not forward and expected is None):
+        elif row["kind"] in ("syn", "syn_ack"):
+            payload = _opening(row["kind"], first - 1, (_stamp(time), echo))
+        elif row["kind"] not in ("data", "ack", "sack"):
             continue
         elif protocol == "tcp":
-            payload = _segment(row, forward, expected or 0, (_stamp(time), echo))
+            payload = _segment(row, forward, first, (_stamp(time), echo))
         else:
-            payload = _chunk(row, forward, expected or 0)
+            payload = _chunk(row, forward)
         moment = time if forward == (side == "a") else row["delivered_s"]
         if forward != (side == "a") and row["fate"] != "delivered":
             continue
@@ -170,24 +156,51 @@ _HANDSHAKE = {"init": 1, "init_ack": 2, "cookie_echo": 10, "cookie_ack": 11}
 """Chunks of SCTP by the engine's names."""
 
 
-def _segment(row: dict[str, Any], forward: bool, expected: int, stamps: tuple[int, int]) -> bytes:  # noqa: FBT001
+def _opening(kind: str, number: int, stamps: tuple[int, int]) -> bytes:
+    """A SYN, or its answer, with the largest segment of Ethernet (RFC 9293 section 3.2)."""
+    forward = kind == "syn"
+    return _tcp(
+        forward,
+        (number % 2**32, 0) if forward else (0, (number + 1) % 2**32),
+        dpkt.tcp.TH_SYN if forward else dpkt.tcp.TH_SYN | dpkt.tcp.TH_ACK,
+        b"\x02\x04\x05\xb4" + b"\x01\x01" + _STAMP + b"".join(each.to_bytes(4) for each in stamps),
+    )
+
+
+def _segment(row: dict[str, Any], forward: bool, first: int, stamps: tuple[int, int]) -> bytes:  # noqa: FBT001
+    # What has no data has the number of the next, which for the sender's first is the first.
+    number = row["tsn"] if row["tsn"] >= 0 else first
+    header = _tcp(
+        forward,
+        (number % 2**32, 1) if forward else (1, row["ack"] % 2**32),
+        dpkt.tcp.TH_ACK,
+        b"\x01\x01" + _STAMP + b"".join(stamp.to_bytes(4) for stamp in stamps),
+    )
+    return header + bytes(max(row["size_bytes"] - 52, 0))
+
+
+_STAMP = b"\x08\x0a"
+"""Kind and length of TCP's time stamps (RFC 7323 section 3.2)."""
+
+
+def _tcp(forward: bool, numbers: tuple[int, int], flags: int, options: bytes) -> bytes:  # noqa: FBT001
     header = dpkt.tcp.TCP(
         sport=5001 if forward else 80,
         dport=80 if forward else 5001,
-        seq=row["tsn"] % 2**32 if forward else 1,
-        ack=1 if forward else expected % 2**32,
-        flags=dpkt.tcp.TH_ACK,
-        opts=b"\x01\x01\x08\x0a" + b"".join(stamp.to_bytes(4) for stamp in stamps),
+        seq=numbers[0],
+        ack=numbers[1],
+        flags=flags,
+        opts=options,
     )
-    header.off = 8
-    return bytes(header) + bytes(max(row["size_bytes"] - 52, 0))
+    header.off = 5 + len(options) // 4
+    return bytes(header)
 
 
-def _chunk(row: dict[str, Any], forward: bool, expected: int) -> bytes:  # noqa: FBT001
+def _chunk(row: dict[str, Any], forward: bool) -> bytes:  # noqa: FBT001
     """SCTP with one DATA or SACK chunk (RFC 9260 sections 3.3.1 and 3.3.4)."""
     ports = bytes(12)
     if not forward:
-        return ports + struct.pack(">BBHIIHH", 3, 0, 16, (expected - 1) % 2**32, 65_535, 0, 0)
+        return ports + struct.pack(">BBHIIHH", 3, 0, 16, (row["ack"] - 1) % 2**32, 65_535, 0, 0)
     length = row["size_bytes"] - 20 - 12
     header = struct.pack(">BBHIHHI", 0, 3, length, row["tsn"] % 2**32, 0, 0, 0)
     return ports + header + bytes(length - 16)

@@ -648,9 +648,9 @@ def test_who_sets_a_loss_knows_it(tmp_path: Path) -> None:
     path = tmp_path / "paths.toml"
     path.write_text(MEASURED)
     least, most = read([path]).bounds
-    assert (least.loss, most.loss["probability"]) == ({"kind": "none"}, 0.2)
+    assert (least.value, most.value["probability"]) == ({"kind": "none"}, 0.2)
     worse = read([path]).at(most)
-    assert worse.links["wifi"]["loss"] == most.loss
+    assert worse.links["wifi"]["loss"] == most.value
     assert worse.links["wifi"]["reverse"]["loss"] == {"kind": "none"}
     assert worse.links["lte"] == read([path]).links["lte"]
     assert read([path], {"links.wifi.loss.probability": 0.1}).bounds == ()

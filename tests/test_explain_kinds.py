@@ -4,6 +4,7 @@ import math
 import random
 from pathlib import Path
 
+import dpkt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -529,6 +530,17 @@ def test_packets_that_all_have_one_time(tmp_path: Path) -> None:
     assert flow.as_json()["sender"] == "a"
     assert "No packet carries data." not in flow.notes
     assert not any(note.startswith("Captured at 192.0.2.1") for note in flow.notes)
+
+
+def test_a_recovery_at_one_time_takes_no_part_of_it(tmp_path: Path) -> None:
+    """Also one that found losses has no time of which it could be a part."""
+    with (CASES / "clean-base-v4.pcap").open("rb") as file:
+        capture = dpkt.pcap.Reader(file)
+        frames = [Frame(0.0, data) for _, data in capture]
+        made = save(tmp_path / "made.pcap", frames, capture.datalink())
+    (flow,) = captured.explain(made).flows
+    assert lost(flow)[0] == 5
+    assert "1 fast recovery took 0 s (0 % of the time)" in str(flow.as_json())
 
 
 def test_a_syn_that_is_sent_again_is_no_data(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Whether the advice holds for everything that the measurement of a path allows.
 
-A profile says between which bounds a link's mean loss lies. At each bound, with all else as it was
-estimated, the recommendation runs against its rivals once more.
+A profile says between which bounds a link's mean loss lies, and how long its delay is at most where
+it does not know it. At each bound, with all else as it was estimated, the recommendation runs
+against its rivals once more.
 """
 
 import math
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .numbers import change
-from .paths import LossBound, Paths
+from .paths import Bound, Paths
 from .search import Trials
 from .settings import Candidate
 
@@ -26,7 +27,7 @@ _FIRST_LOOK = 4
 class Held:
     """How the recommendation does at one bound."""
 
-    bound: LossBound
+    bound: Bound
     rival: Candidate | None
     """The simplest candidate that is better there by more than what matters; None if there is none.
     """
@@ -46,7 +47,7 @@ class Held:
         return {
             "link": self.bound.link,
             "end": self.bound.end,
-            "loss": self.bound.loss,
+            self.bound.key: self.bound.value,
             "holds": self.holds,
             "better": None if self.rival is None else dict(self.rival.values),
             "gain": None if math.isnan(mean) else {"mean": mean, "half_width": half_width},
@@ -61,8 +62,9 @@ class Held:
             better = f"there is {change(*self.gain, unit)} with"
         bound = self.bound
         return (
-            f"not enough known of the loss of {bound.link}: at {bound.mean}, the {bound.end} that "
-            f"it may be, {better} {self.rival.name}; measure more, such as {bound.remedy}"
+            f"not enough known of the {bound.key} of {bound.link}: at {bound.said}, the "
+            f"{bound.end} that it may be, {better} {self.rival.name}; measure more, such as "
+            f"{bound.remedy}"
         )
 
 
@@ -97,11 +99,11 @@ def check(
         there = replace(
             trials,
             scenario=trials.goal.scenario(paths.at(bound), transport),
-            folder=trials.folder / f"{bound.link}-{bound.end}",
+            folder=trials.folder / f"{bound.link}-{bound.key}-{bound.end}",
             values={},
             counts={},
         )
-        title = f"{bound.link} with a loss of {bound.mean}"
+        title = f"{bound.link} with a {bound.key} of {bound.said}"
         there.measure(title, candidates, max(replications // _FIRST_LOOK, 2))
         order = there.best(candidates)
         finalists = [*order[:_RIVALS], *_better(there, order, recommended, relevant)[:1]]

@@ -23,26 +23,32 @@ _EXAMPLES = Path(__file__).parent / "examples"
 _SECTIONS = ("links", "paths", "name", "description")
 _HOSTS = ("here", "there")
 """The ends of links that do not name theirs."""
-_BOUND = re.compile(r"^# links\.([\w-]+)\.loss at (least|most) ([\d.]+ %): (\{.*\})$", re.MULTILINE)
-_REMEDY = re.compile(r"^# To know links\.([\w-]+)\.loss better: (.*)$", re.MULTILINE)
+_BOUND = re.compile(
+    r"^# links\.([\w-]+)\.(?:loss at (least|most) ([\d.]+ %): (\{.*\})|"
+    r"delay at (most) ([\d.]+ ms))$",
+    re.MULTILINE,
+)
+_REMEDY = re.compile(r"^# To know links\.([\w-]+)\.(loss|delay) better: (.*)$", re.MULTILINE)
 """The line in which `anabranch profile` says what its measurement leaves open."""
 _PROBE = {"transport": {"kind": "udp"}, "app": {"kind": "datagrams"}}
 """What makes paths a flow, so that the engine can check them."""
 
 
 @dataclass(frozen=True)
-class LossBound:
-    """One end of the 95 % interval of a link's mean loss, as its profile has it."""
+class Bound:
+    """One end of what a measurement knows of a link, as its profile has it."""
 
     link: str
+    key: str
+    """`loss` for its mean loss, or `delay`."""
     end: str
     """`least` or `most`."""
-    mean: str
-    """The mean loss there, such as `1.4 %`."""
-    loss: dict[str, Any]
-    """The link's `loss` at this bound, as a scenario has it."""
+    said: str
+    """What it is there, such as `1.4 %`."""
+    value: dict[str, Any] | str
+    """What the link has there in a scenario."""
     remedy: str
-    """What to measure in order to know the loss better."""
+    """What to measure in order to know it better."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Paths:
     """The paths between the two hosts; the first is the primary path."""
     hosts: tuple[str, str]
     """The host that opens the connection, and the one that accepts it."""
-    bounds: tuple[LossBound, ...] = ()
+    bounds: tuple[Bound, ...] = ()
     """What the measurements of these paths leave open."""
 
     def via(self, path: str) -> list[str]:
@@ -106,10 +112,12 @@ class Paths:
         """These paths with other settings of one link."""
         return replace(self, links=self.links | {name: self.links[name] | keys})
 
-    def at(self, bound: LossBound) -> "Paths":
-        """These paths with the loss of a bound, which like the measured one is of one direction."""
+    def at(self, bound: Bound) -> "Paths":
+        """These paths at a bound. A loss is of one direction, as the measured one is."""
+        if bound.key == "delay":
+            return self.with_link(bound.link, delay=bound.value)
         reverse = self.links[bound.link].get("reverse", {}) | {"loss": {"kind": "none"}}
-        return self.with_link(bound.link, loss=bound.loss, reverse=reverse)
+        return self.with_link(bound.link, loss=bound.value, reverse=reverse)
 
 
 def examples() -> dict[str, Path]:
@@ -136,7 +144,7 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
         raise AnabranchError(f"there are no paths: name path files; {_examples()}")
     sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
     flow: dict[str, Any] = {}
-    bounds: list[LossBound] = []
+    bounds: list[Bound] = []
     for source in sources:
         of_file, checked, of_losses = _read_file(source)
         bounds += of_losses
@@ -157,13 +165,15 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
     checked = tomllib.loads(Scenario.parse(text, pairs).to_toml())
     used = {name: checked["paths"][name] for name in flow["paths"]}
     crossed = {link for path in used.values() for link in path["via"]}
-    # A loss that the user sets is known, so its bounds do not matter.
-    known = {key.split(".")[1] for key, _ in pairs if re.match(r"links\.[^.]+\.loss\b", key)}
-    bounds = [bound for bound in bounds if bound.link in crossed - known]
+    # What the user sets is known, so its bounds do not matter.
+    known = {tuple(key.split(".")[1:3]) for key, _ in pairs if key.startswith("links.")}
+    bounds = [
+        bound for bound in bounds if bound.link in crossed and (bound.link, bound.key) not in known
+    ]
     return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow), tuple(bounds))
 
 
-def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[LossBound]]:
+def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[Bound]]:
     """Gives the flow over a file's paths, the checked scenario, and the bounds in a profile."""
     path = Path(source)
     if not path.exists() and str(source) in examples():
@@ -192,20 +202,32 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
         probed = toml(sections | {"flows": {"probe": flow | _PROBE}})
         # Names of trace files are relative to the folder of the path file.
         scenario = Scenario.parse(probed, [], str(path.parent))
-    return flow, tomllib.loads(scenario.to_toml()), _bounds(text, path)
+    has_delay = {name for name, link in content.get("links", {}).items() if "delay" in link}
+    bounds = [
+        bound
+        for bound in _bounds(text, path)
+        # Who has written a delay into a profile without one knows it.
+        if bound.key != "delay" or bound.link not in has_delay
+    ]
+    return flow, tomllib.loads(scenario.to_toml()), bounds
 
 
-def _bounds(text: str, path: Path) -> list[LossBound]:
+def _bounds(text: str, path: Path) -> list[Bound]:
     # A profile folds its comments to the width of a terminal.
     text = text.replace("\n#   ", " ")
-    remedies = dict(_REMEDY.findall(text))
+    remedies = {(link, key): remedy for link, key, remedy in _REMEDY.findall(text)}
     bounds = []
-    for link, end, mean, loss in _BOUND.findall(text):
+    for link, end, mean, loss, most, delay in _BOUND.findall(text):
+        key = "delay" if delay else "loss"
+        remedy = remedies.get((link, key), "more packets")
+        if delay:
+            bounds.append(Bound(link, key, most, delay, delay, remedy))
+            continue
         try:
             model = tomllib.loads(f"loss = {loss}")["loss"]
         except tomllib.TOMLDecodeError as error:
             raise AnabranchError(f"{path}: links.{link}.loss at {end} {mean}: {error}") from None
-        bounds.append(LossBound(link, end, mean, model, remedies.get(link, "more packets")))
+        bounds.append(Bound(link, key, end, mean, model, remedy))
     return bounds
 
 

@@ -27,17 +27,23 @@ def report(advice: Advice) -> Iterator[RenderableType]:
         yield Text(f"{sentence[0].upper()}{sentence[1:]}.")
     if advice.at_bounds and not advice.unknown:
         yield Text(
-            f"So it is at both ends of what is known of the losses ({_losses(advice)}): nothing "
+            f"So it is at both ends of what is known of the {_bounds(advice)}: nothing "
             f"that was tried there is better by {number(advice.relevant, 2)} {goal.unit}."
         )
 
 
-def _losses(advice: Advice) -> str:
-    """Such as `wifi 1 % to 2 %`."""
-    said: dict[str, list[str]] = {}
+def _bounds(advice: Advice) -> str:
+    """Such as `losses (wifi 1 % to 2 %)`."""
+    said: dict[tuple[str, str], list[str]] = {}
     for one in advice.at_bounds:
-        said.setdefault(one.bound.link, []).append(one.bound.mean)
-    return ", ".join(f"{link} {' to '.join(ends)}" for link, ends in said.items())
+        ends = said.setdefault((one.bound.key, one.bound.link), [])
+        # A delay that is only bounded was tried as if there were none.
+        ends += ["0 ms", one.bound.said] if one.bound.key == "delay" else [one.bound.said]
+    parts = []
+    for key, plural in (("loss", "losses"), ("delay", "delays")):
+        links = [f"{link} {' to '.join(ends)}" for (of, link), ends in said.items() if of == key]
+        parts += [f"{plural} ({', '.join(links)})"] if links else []
+    return " and of the ".join(parts)
 
 
 def evidence(advice: Advice) -> Iterator[RenderableType]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import scatter
 from .counted import CountedLosses
 from .intervals import LEVEL, Bounds, Vector, block_interval, minimum_interval
 from .logs.mahimahi import OCTETS
@@ -101,37 +103,20 @@ def estimate(measurement: Measurement) -> Profile:
     if measurement.opportunities is not None:
         rate, outages = _rate_of_trace(measurement.opportunities)
     known_rate = rate.value if rate is not None and not is_bound else None
-    delay = jitter = queue = None
+    of_delays = _OfDelays()
     if measurement.delays is not None:
-        transmission = packet * 8 / known_rate if known_rate else 0.0
-        says_more = not measurement.delays.is_bound
-        if measurement.delays.absolute:
-            delay = _base_delay(measurement.delays, known_rate)
-        if known_rate and rate is not None and says_more:
-            queue = _queue(measurement.delays, rate, packet)
-        if queue is None and says_more:
-            jitter = _jitter(measurement.delays, transmission)
-        elif queue is not None:
-            note = "the queue's delays hide what jitter there may be"
-            measurement = replace(measurement, notes=[*measurement.notes, note])
-    may_stand = known_rate is not None and _may_stand(measurement, known_rate, packet)
-    if may_stand and delay is not None:
-        how = f"{delay.how}, of which a queue that never emptied may be a part"
-        delay = Estimate(delay.value, (0.0, delay.value), how)
-        note = (
-            "the link was never seen idle: a part of the least delay may be its queue's, which is "
-            "then deeper"
-        )
-        measurement = replace(measurement, notes=[*measurement.notes, note])
+        known = rate if known_rate else None
+        of_delays = _of_delays(measurement.delays, measurement.deliveries, known, packet)
+        measurement = replace(measurement, notes=[*measurement.notes, *of_delays.notes])
+    jitter, queue = of_delays.jitter, of_delays.queue
     if measurement.jitters is not None:
         jitter = _jitter_by_interval(measurement.jitters)
     if known_rate:
         measurement = _behind_the_queue(measurement, known_rate, known=queue is not None)
     profile = Profile(
         measurement,
-        delay_s=delay,
-        delay_is_bound=may_stand
-        or (measurement.delays is not None and measurement.delays.is_bound),
+        delay_s=of_delays.delay,
+        delay_is_bound=of_delays.is_bound,
         jitter_s=jitter,
         rate_bit_per_s=rate,
         rate_is_bound=is_bound,
@@ -143,6 +128,47 @@ def estimate(measurement: Measurement) -> Profile:
     if measurement.losses is not None:
         profile = _with_losses(profile, measurement.losses)
     return _sound(profile)
+
+
+class _OfDelays(NamedTuple):
+    """What delays say of a path."""
+
+    delay: Estimate | None = None
+    is_bound: bool = False
+    jitter: Estimate | None = None
+    queue: Estimate | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _of_delays(
+    delays: Delays, deliveries: Deliveries | None, rate: Estimate | None, packet: float
+) -> _OfDelays:
+    """Estimates what these delays allow; `rate` is that of the link where it is known."""
+    known_rate = rate.value if rate is not None else None
+    notes: list[str] = []
+    jitter = queue = scattered = None
+    delay = _base_delay(delays, known_rate) if delays.absolute else None
+    if rate is not None and not delays.is_bound:
+        if deliveries is not None:
+            scattered = scatter.of(deliveries, rate.value, delays.legs)
+        queue = _queue(delays, rate, packet, scattered)
+    if queue is None and not delays.is_bound:
+        jitter = _jitter(delays, packet * 8 / known_rate if known_rate else 0.0)
+    elif queue is not None and scattered is not None:
+        jitter = Estimate(scattered.jitter_s, scattered.interval, scattered.how)
+    elif queue is not None:
+        notes.append("the queue's delays hide what jitter there may be")
+    is_bound = delays.is_bound
+    if known_rate is not None and _may_stand(delays, deliveries, known_rate, packet, scattered):
+        is_bound = True
+        if delay is not None:
+            how = f"{delay.how}, of which a queue that never emptied may be a part"
+            delay = Estimate(delay.value, (0.0, delay.value), how)
+            notes.append(
+                "the link was never seen idle: a part of the least delay may be its queue's, which "
+                "is then deeper"
+            )
+    return _OfDelays(delay, is_bound, jitter, queue, tuple(notes))
 
 
 def _sound(profile: Profile) -> Profile:
@@ -302,18 +328,24 @@ def _on_the_wire(losses: LossSequence, rate: float, dropped: NDArray[np.bool_]) 
     return replace(losses, times_s=np.maximum.accumulate(waits) + sending)
 
 
-def _may_stand(measurement: Measurement, rate: float, packet: float) -> bool:
+def _may_stand(
+    delays: Delays,
+    deliveries: Deliveries | None,
+    rate: float,
+    packet: float,
+    scattered: scatter.Scatter | None,
+) -> bool:
     """Whether a queue may have stood all the time, as in a part of a transfer that fills its link.
 
     Then each delivery follows the one before it after its own transmission. The link was idle where
     a delay that is near to the least one ends a break in the deliveries, or is one of the first of
     a capture with the traffic's beginning. A receiver also sees how long an answer takes to what it
-    sends at the end.
+    sends at the end. Jitter makes delays of an idle link longer, and breaks where there are none.
     """
-    delays, deliveries = measurement.delays, measurement.deliveries
-    if delays is None or deliveries is None or (delays.legs == 2 and deliveries.is_seen):
+    if deliveries is None or (delays.legs == 2 and deliveries.is_seen):
         return False
-    unit_s = packet * 8 / rate
+    jitter_s = scattered.jitter_s if scattered is not None else 0.0
+    unit_s = packet * 8 / rate + delays.legs * jitter_s
     near = delays.seconds <= delays.seconds.min() + unit_s
     if delays.times_s is None or (delays.is_from_start and near[:_AT_FIRST].any()):
         return False
@@ -343,7 +375,7 @@ def _base_delay(delays: Delays, rate: float | None) -> Estimate:
         how += ", less a packet's transmission"
     value, (low, high) = minimum_interval(seconds, delays.legs)
     if rate is not None:
-        value = high  # no queue, and a jitter that is small beside the transmission
+        value = high  # delays of a queue, however short, are no sample of the least one
     half = delays.resolution_s / 2
     bounds = (max(low - half, 0.0) / delays.legs, (high + half) / delays.legs)
     return Estimate(value / delays.legs, bounds, how)
@@ -464,9 +496,13 @@ def _come_faster(deliveries: Deliveries, rate: float) -> bool:
     return bool(np.count_nonzero(faster) >= max(5, 0.02 * len(faster)))
 
 
-def _queue(delays: Delays, rate: Estimate, packet: float) -> Estimate | None:
-    """The queue's length in packets, from the range of the delays."""
+def _queue(
+    delays: Delays, rate: Estimate, packet: float, scattered: scatter.Scatter | None
+) -> Estimate | None:
+    """The queue's length in packets, from the range of the delays, less what jitter adds to it."""
     least = float(delays.seconds.min())
+    if scattered is not None:
+        least += scattered.delay_s
     deep = float(np.quantile(delays.seconds, 0.99))
     low, high = block_interval(delays.seconds, 0.99)
     high = max(high, float(delays.seconds.max()))

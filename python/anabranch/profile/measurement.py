@@ -115,6 +115,8 @@ class Deliveries:
     what: str
     is_seen: bool = True
     """Whether the packets were seen when they arrived; otherwise their acknowledgements were."""
+    is_guess: Flags | None = None
+    """Which of them have a part of what a later acknowledgement reports; None where none have."""
 
 
 @dataclass(frozen=True, slots=True)

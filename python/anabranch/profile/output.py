@@ -78,7 +78,7 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     if profile.queue_packets is not None:
         queue = f'queue = {{ kind = "drop_tail", packets = {profile.queue_packets.value:.0f} }}'
         lines.append(queue + _sure(profile.queue_packets, "", 1))
-    lines += [*_loss_lines(profile), *_bound_lines(profile, name)]
+    lines += [*_loss_lines(profile), *_bound_lines(profile, name), *_delay_bound(profile, name)]
     if profile.back is not None:
         lines += _back_lines(profile.back)
     lines += ["", f"[paths.{name}]", f'via = ["{name}"]']
@@ -222,6 +222,17 @@ def _bound_lines(profile: Profile, name: str) -> list[str]:
     return [*lines, f"# To know links.{name}.loss better: {_pings_for(profile, fit)}"]
 
 
+def _delay_bound(profile: Profile, name: str) -> list[str]:
+    """Lines with the most that a delay may be which is only bounded; `advise` tries this, too."""
+    if profile.delay_s is None or not profile.delay_is_bound:
+        return []
+    most = _texts(profile.delay_s, 1e-3)[2]
+    return [
+        f"# links.{name}.delay at most {most} ms",
+        f"# To know links.{name}.delay better: {_PINGS_WHILE_IDLE}",
+    ]
+
+
 def _model(
     fit: Fit | TimedFit, values: dict[str, float], measured: LossSequence | LossCounts
 ) -> str:
@@ -299,6 +310,9 @@ _HARMLESS = 0.002
 _ALLOWED = f"in bad states of up to {BAD_STATE_S * 1e3:.0f} ms"
 
 _PING_EVERY_S = 0.02
+
+_PINGS_WHILE_IDLE = "pings while nothing else uses the path: ping -c 100 HOST"
+"""What measures the delay without a queue, and without timers of a receiver."""
 
 
 def missing(profile: Profile) -> list[str]:

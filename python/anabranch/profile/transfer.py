@@ -210,14 +210,16 @@ def _deliveries(side: Side, data: Data, *, at_sender: bool, name: str) -> Delive
     # Bytes of IP packets for each numbered byte: payload and headers.
     factor = packets.octets.sum() / max((data.end - data.start).sum(), 1)
     octets = acknowledgements.news(side.data) * factor
+    is_guess = np.zeros(len(octets), dtype=bool)
     if not len(acknowledgements.selective.of):
-        octets = _spread(octets, acknowledgements, side.data)
+        exact, octets = octets, _spread(octets, acknowledgements, side.data)
+        is_guess = octets != exact
     keep = octets > 0
     if not keep.any():  # nothing new after the first
         return None
     return Deliveries(
         acknowledgements.seen_s[keep], octets[keep].astype(float), full,
-        f"what {name} acknowledged", is_seen=False,
+        f"what {name} acknowledged", is_seen=False, is_guess=is_guess[keep],
     )  # fmt: skip
 
 

@@ -242,7 +242,8 @@ def _move(move: Move) -> str:
 
 
 def _of(account: Account, seconds: float) -> str:
-    return f"{wording.number(100 * seconds / account.total, 3)} % of the time"
+    # Packets that all have one time took none.
+    return f"{wording.number(100 * seconds / (account.total or math.inf), 3)} % of the time"
 
 
 def _seconds(value: float) -> str:
