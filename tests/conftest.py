@@ -64,10 +64,17 @@ LONGEST_FIRST = (
 """Modules whose tests take or wait longest: a module is one worker's, and the last one that begins
 should not be the longest."""
 
+BUILDS_S = 2400
+"""The longest that a test with other stacks may take: the first one of all builds them, for which
+others wait."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+    for item in items:
+        if item.path.parent.name == "interop":
+            item.add_marker(pytest.mark.timeout(BUILDS_S))
 
 
 def pytest_xdist_auto_num_workers() -> int | None:

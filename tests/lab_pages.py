@@ -40,7 +40,7 @@ class Page:
         self.page = page
         self.complaints: list[str] = []
         # For a machine that has much else to do.
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(300_000)
         page.on("console", lambda message: self._heard(message.type, message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
@@ -48,9 +48,9 @@ class Page:
         if kind in {"error", "warning"}:
             self.complaints.append(text)
 
-    def until(self, holds: Callable[[], bool], what: str, most_s: float = 120.0) -> None:
+    def until(self, holds: Callable[[], bool], what: str) -> None:
         # Playwright's own waiting evaluates text, which the page's policy forbids.
-        end = time.monotonic() + most_s
+        end = time.monotonic() + 300
         while not holds():
             assert time.monotonic() < end, f"{what}: {self.complaints} {self.text('run-status')}"
             time.sleep(0.05)

@@ -23,6 +23,7 @@ from anabranch.papers import new as made
 from anabranch.studies import library
 from anabranch.support import terminal, wording
 from conftest import CALL, COMMAND, HANGS_S, ROOT, Command, one_error, written
+from support.processes import until_it_hears
 
 COMMANDS = [
     "run",
@@ -468,18 +469,6 @@ def test_of_many_cells_the_best_are_printed(anabranch: Command, tmp_path: Path) 
     assert shown == pytest.approx(best.head(100).to_list(), rel=1e-3)
 
 
-def wait_until_it_hears(process: subprocess.Popen[str]) -> None:
-    """Until the interpreter has started and the command's own code has begun."""
-    status = Path(f"/proc/{process.pid}/status")
-    if not status.exists():
-        time.sleep(0.5)
-        return
-    caught = 0
-    while not caught >> (signal.SIGTERM - 1) & 1:
-        assert process.poll() is None
-        caught = int(status.read_text().partition("SigCgt:")[2].split()[0], 16)
-
-
 @pytest.mark.parametrize(
     ("number", "raised"),
     [
@@ -521,7 +510,7 @@ def test_a_signal_at_any_time_is_one_sentence(
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until_it_hears(run)
+    until_it_hears(run)
     time.sleep(seconds)
     run.send_signal(number)
     output, errors = run.communicate(timeout=HANGS_S)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from anabranch.studies.plan import Run
 from anabranch.studies.workers import Batch
 from anabranch.support.progress import Status
 from conftest import COMMAND, HANGS_S, ROOT, SWEEP, Command
+from support.processes import below, processor_s, until
 
 distributed = pytest.importorskip("distributed")
 
@@ -103,7 +103,8 @@ def test_a_run_that_kills_its_workers_is_named_and_the_others_are_kept(
         RunError, match=r"1 of 6 runs failed .* cell 5, .* all Dask workers that tried it died"
     ):
         study.run(cluster=client)
-    assert not before & set(pids(client)), "it was tried on both"
+    # It was tried on both, of which the last may not have been missed yet.
+    until(lambda: not before & set(pids(client)))
     assert study.frame()["cell"].to_list() == [0, 1, 2, 3, 4]
 
 
@@ -173,41 +174,41 @@ def test_ctrl_c_keeps_what_is_finished(sweep_file: Path, tmp_path: Path) -> None
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + HANGS_S
-    while not list(out.glob("rows/*.parquet")):
-        assert sweep.poll() is None, sweep.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: list(out.glob("rows/*.parquet")), sweep)
+    cluster = {sweep.pid, *below(sweep.pid)}
     # Like a terminal, which sends the signal to the workers as well.
     os.killpg(sweep.pid, signal.SIGINT)
-    begun = time.monotonic()
-    _, errors = sweep.communicate(timeout=20)
-    seconds = time.monotonic() - begun
+    _, errors = sweep.communicate(timeout=HANGS_S)
     assert sweep.returncode == 130, errors
+    assert not [process for process in cluster if Path(f"/proc/{process}/exe").exists()]
     assert "Traceback" not in errors
     saved = package.read(out)
     assert f"stopped: {saved.height} of 600000 runs are finished" in errors.splitlines()[-1]
     assert saved.height > 0
-    assert seconds < 8, "the processes of the cluster end, too"
 
 
 def test_a_signal_ends_long_runs_on_the_workers(client: Any) -> None:
     hours = {"flows.call.app.duration": "80 h", "run.duration": "90 h"}
     study = Study(SWEEP, set=hours)
-    begun = time.monotonic()
-    sent: list[float] = []
+    workers = pids(client)
+
+    def worked() -> float:
+        """The processor time of the workers, which does not depend on what else there is to do."""
+        return sum(map(processor_s, workers))
+
+    begun, sent = worked(), list[float]()
 
     def stop(_: Status) -> None:
-        if time.monotonic() > begun + 1 and not sent:
-            sent.append(time.monotonic())
+        if not sent and worked() > begun + 1:
+            sent.append(worked())
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         study.run(stop, cluster=client)
-    assert time.monotonic() < sent[0] + 2
     # Their threads are free again: 80 hours take much longer than this.
     for address in client.nthreads():
-        assert client.submit(os.getpid, pure=False, workers=[address]).result(timeout=3) > 0
+        assert client.submit(os.getpid, pure=False, workers=[address]).result() > 0
+    assert worked() < sent[0] + 3
     with pytest.raises(AnabranchError, match="no run of the study is finished"):
         study.frame()
 

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,7 +12,8 @@ import pytest
 import conformance
 from anabranch import _engine, cli, drill
 from anabranch.errors import AnabranchError
-from conftest import ROOT
+from conftest import HANGS_S, ROOT
+from support.processes import until_it_has_worked, until_it_hears
 
 SCRIPTS = ROOT / "crates/anabranch-drill/tests/scripts"
 # Beside the project; a working tree of its own may lie deeper.
@@ -197,10 +197,10 @@ def test_signals_end_a_long_script(number: int, code: int, tmp_path: Path) -> No
     )
     command = [sys.executable, "-m", "anabranch", "drill", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        time.sleep(3)
-        assert process.poll() is None, "it is long enough"
+        until_it_hears(process)
+        until_it_has_worked(process, 1)
         process.send_signal(number)
-        assert process.wait(timeout=20) == code
+        assert process.wait(HANGS_S) == code
 
 
 def test_the_profile_counts() -> None:

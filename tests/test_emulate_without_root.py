@@ -6,6 +6,8 @@ import shlex
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,8 @@ import pytest
 
 from anabranch.emulate import running
 from anabranch.errors import LiveError
-from conftest import DEVICES, ROOT
-from support.emulation import ECHO, LACKS, PING
+from conftest import DEVICES, HANGS_S, ROOT
+from support.emulation import ECHO, IN_VAIN, LACKS, PING
 
 pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
 
@@ -52,14 +54,20 @@ SPACES = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
 
 
 @pytest.fixture
-def nobody(tmp_path: Path) -> Nobody:
+def nobody() -> Iterator[Nobody]:
     if os.geteuid() != 0:
         pytest.skip("left out, since only root can become somebody else")
+    # Not in pytest's folder, which the next pytest that begins on this machine closes to others.
+    with tempfile.TemporaryDirectory() as made:
+        yield in_folder(Path(made))
+
+
+def in_folder(folder: Path) -> Nobody:
+    """Somebody with a folder below this one."""
     # Longer than the address of a socket may be.
-    mine = tmp_path / ("runtime" * 20)
+    mine = folder / ("runtime" * 20)
     mine.mkdir()
-    for folder in (mine, tmp_path, *tmp_path.parents[:-1]):
-        folder.chmod(folder.stat().st_mode | 0o055)
+    folder.chmod(0o755)
     os.chown(mine, NOBODY, NOBODY)
     path = os.pathsep.join([str(ROOT / "python"), *filter(None, sys.path)])
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(mine), "HOME": "/", "PYTHONPATH": path}
@@ -82,7 +90,7 @@ def test_without_root_it_works_or_says_what_is_missing(nobody: Nobody, *, may_op
     inner = shlex.join(nobody.command(*words))
     outer = ["unshare", "--mount", "sh", "-c", f"mount --bind {device} /dev/net/tun && {inner}"]
     done = subprocess.run(
-        outer, check=False, capture_output=True, text=True, timeout=120, **nobody.options
+        outer, check=False, capture_output=True, text=True, timeout=HANGS_S, **nobody.options
     )
     if not can(*AS_NOBODY, *SPACES, "true"):
         assert done.returncode == 2
@@ -109,29 +117,29 @@ def test_without_root_others_join_it_and_a_kill_leaves_nothing(nobody: Nobody) -
             assert echo.stdout is not None
             assert echo.stdout.readline() == "ready\n"
 
-            def ping() -> tuple[str, str]:
-                words = [nobody.python, "-c", PING, "peer", 3]
+            def ping(*how: str) -> tuple[str, str]:
+                words = [nobody.python, "-c", PING, "peer", *how]
                 with nobody.start("emulate", "exec", "here", "--", *words) as program:
-                    return program.communicate(timeout=60)
+                    return program.communicate(timeout=HANGS_S)
 
-            said, told = ping()
+            said, told = ping("3")
             assert len(said.split()) == 3, told
             # Another one does not meet it.
             with nobody.start("emulate", "--delay", "1ms", "--", "true") as other:
-                _, told = other.communicate(timeout=60)
+                _, told = other.communicate(timeout=HANGS_S)
             assert "link forward: 0 packets" in told
             with nobody.start("emulate", "set", "link", "loss=100%") as change:
-                assert change.communicate(timeout=60) == ("", "")
-            assert "timed out" in ping()[1]
+                assert change.communicate(timeout=HANGS_S) == ("", "")
+            assert "timed out" in ping(*IN_VAIN)[1]
             process.kill()
-            assert echo.wait(60) != 0
+            assert echo.wait(HANGS_S) != 0
     assert [*nobody.folder.rglob("*.json")]
     # Only one that is whole has its name.
     (part,) = nobody.folder.glob(".packets.pcapng*")
     assert part.stat().st_uid == NOBODY
     assert not capture.exists()
     with nobody.start("emulate", "--delay", "1ms", "--", "true") as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANGS_S)
     assert process.returncode == 0
     assert not [*nobody.folder.rglob("*.json")]
     assert not part.exists()

@@ -234,7 +234,7 @@ def test_words_are_compared_and_swept(page: Page) -> None:
     page.until(lambda: "cells" in page.text("sweep-finding"), "it does not say how far it is")
     page.until(lambda: page.picture("sweep") != picture, "it shows the old picture")
     page.page.click("#stop-batch")
-    page.until(lambda: "stopped" in page.text("sweep-finding"), "it does not stop", most_s=2.0)
+    page.until(lambda: "stopped" in page.text("sweep-finding"), "it does not stop")
 
 
 @needs_page
@@ -288,7 +288,7 @@ def test_what_would_take_long_is_asked_for_and_can_be_stopped(page: Page) -> Non
     page.until(page.page.locator("#stop-run").is_visible, "it does not run")
     time.sleep(0.5)
     page.page.click("#stop-run")
-    page.until(lambda: page.text("run-status") == "Stopped.", "it does not stop", most_s=2.0)
+    page.until(lambda: page.text("run-status") == "Stopped.", "it does not stop")
     page.page.click("#tab-compare")
     page.page.click("#ask")
     page.until(lambda: "all the same" in page.text("batch-status"), "a batch is not warned of")
@@ -303,7 +303,7 @@ def test_reading_can_be_stopped(page: Page, tmp_path: Path) -> None:
     page.page.set_input_files("#file", written(tmp_path / "huge.toml", text))
     page.until(lambda: "Reading" in page.text("run-status"), "it does not say that it reads")
     page.page.click("#stop-run")
-    page.until(lambda: "Stopped" in page.text("alert"), "it does not stop", most_s=5.0)
+    page.until(lambda: "Stopped" in page.text("alert"), "it does not stop")
     page.page.select_option("#story", "dead-path")
     page.has_run()
 

@@ -22,6 +22,7 @@ from anabranch.errors import AnabranchError
 from anabranch.lab import server
 from anabranch.lab.results import check_without_files
 from conftest import CALL, SWEEP, Command, one_error, written
+from support.processes import until
 
 PAGE = {"index.html": b"<!doctype html><title>The lab</title>"}
 
@@ -337,23 +338,23 @@ def test_many_connections_at_once_have_an_answer(served: Lab) -> None:
     accept = server._Server.get_request
 
     def later(self: Any) -> Any:
-        held.wait(60)
+        held.wait()
         return accept(self)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(server._Server, "get_request", later)
         lines = []
-        for _ in range(60):
-            line = socket.socket()
-            line.settimeout(0)
-            line.connect_ex(("127.0.0.1", served.port))
-            lines.append(line)
-        time.sleep(0.3)
-        made = [line for line in lines if _is_connected(line)]
-        held.set()
-    for line in lines:
-        line.close()
-    assert len(made) == 60
+        try:
+            for _ in range(60):
+                line = socket.socket()
+                line.settimeout(0)
+                line.connect_ex(("127.0.0.1", served.port))
+                lines.append(line)
+            until(lambda: all(map(_is_connected, lines)))
+        finally:
+            held.set()
+            for line in lines:
+                line.close()
 
 
 def _is_connected(line: socket.socket) -> bool:

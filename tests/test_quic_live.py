@@ -16,7 +16,8 @@ import pytest
 
 from anabranch import _engine, quic
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
-from support.live import LOOPBACK, run
+from conftest import HANGS_S
+from support.live import LOOPBACK, deserted_port, run
 
 pytestmark = pytest.mark.skipif(not _engine.QUIC, reason="this engine was built without QUIC")
 
@@ -327,12 +328,12 @@ def test_what_cannot_be_is_one_sentence() -> None:
 
 def test_nobody_at_the_port_is_told_at_once() -> None:
     async def work() -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-            one.bind((LOOPBACK, 0))
-            port = one.getsockname()[1]
-        async with quic.Endpoint() as client:
-            with pytest.raises(quic.ConnectionClosedError, match=r"nobody has the UDP port there"):
-                await client.connect(LOOPBACK, port, protocols=ALPN, trust=quic.ANYONE)
+        with deserted_port() as port:
+            async with quic.Endpoint() as client:
+                with pytest.raises(
+                    quic.ConnectionClosedError, match="nobody has the UDP port there"
+                ):
+                    await client.connect(LOOPBACK, port, protocols=ALPN, trust=quic.ANYONE)
 
     run(work)
 
@@ -388,10 +389,10 @@ def test_a_file_is_sent_and_received(tmp_path: Path) -> None:
             *("--trust", tmp_path / "server.pem", "--json", counters),
             env=os.environ | {"SSLKEYLOGFILE": str(log)},
         )
-        _, said = sender.communicate(timeout=30)
+        _, said = sender.communicate(timeout=HANGS_S)
         assert sender.returncode == 0, said.decode()
         assert f"sent {len(content)} bytes" in said.decode()
-        _, said = receiver.communicate(timeout=30)
+        _, said = receiver.communicate(timeout=HANGS_S)
         assert receiver.returncode == 0, said.decode()
     events = [json.loads(line) for line in said.splitlines()]
     assert [event["event"] for event in events] == ["connected", "received"]
@@ -407,10 +408,10 @@ def test_lines_and_datagrams_come_back() -> None:
     with server:
         for options in ((), ("--datagrams",)):
             client = command("quic", "connect", LOOPBACK, port, "--insecure", *options)
-            out, said = client.communicate(b"one\ntwo\n", timeout=30)
+            out, said = client.communicate(b"one\ntwo\n", timeout=HANGS_S)
             assert (out, client.returncode) == (b"one\ntwo\n", 0), said.decode()
         server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=30)
+        _, said = server.communicate(timeout=HANGS_S)
         assert server.returncode == 130, said.decode()
 
 
@@ -429,7 +430,7 @@ def test_two_ends_talk() -> None:
         server.stdin.close()
         assert client.stdout.readline() == b"hi\n"
         client.stdin.close()
-        assert (client.wait(30), server.wait(30)) == (0, 0)
+        assert (client.wait(HANGS_S), server.wait(HANGS_S)) == (0, 0)
         for pipe in (client.stdout, client.stderr):
             assert pipe is not None
             pipe.close()
@@ -451,7 +452,7 @@ def test_two_ends_talk() -> None:
 def test_mistakes_are_one_sentence(words: tuple[object, ...], sentence: str) -> None:
     program = command("quic", *words)
     with program:
-        _, said = program.communicate(b"", timeout=30)
+        _, said = program.communicate(b"", timeout=HANGS_S)
     text = said.decode()
     assert program.returncode == 2, text
     assert sentence in text
@@ -496,7 +497,7 @@ def test_help_has_examples() -> None:
     for name in ("listen", "connect", "send", "receive"):
         program = command("quic", name, "--help")
         with program:
-            out, _ = program.communicate(timeout=30)
+            out, _ = program.communicate(timeout=HANGS_S)
         assert b"Examples:" in out
 
 

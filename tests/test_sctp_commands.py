@@ -1,6 +1,7 @@
 """SCTP over UDP from the command line."""
 
 import json
+import re
 import shlex
 import signal
 import socket
@@ -14,28 +15,36 @@ from pathlib import Path
 import pytest
 
 from anabranch import sctp
-from support.live import LOOPBACK, run
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+from conftest import HANGS_S
+from support.live import LOOPBACK, deserted_port, run
 
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "anabranch", "sctp", *words]
 
 
+@contextmanager
+def waiting(
+    *words: str, stdin: int = subprocess.DEVNULL
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A command that waits for a peer, and its port of UDP, which the system chooses."""
+    whole = command(*words, "--address", LOOPBACK, "--udp", "0")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(whole, stdin=stdin, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stderr
+        said = process.stderr.readline()
+        found = re.fullmatch(r"anabranch: waits at port 5001, UDP port ([1-9]\d*)\n", said)
+        assert found, said
+        try:
+            yield process, found[1]
+        finally:
+            process.kill()
+
+
 def test_a_file_goes_through_the_command_line(tmp_path: Path) -> None:
     source, copy, counted = tmp_path / "source", tmp_path / "copy", tmp_path / "counted.json"
     source.write_bytes(bytes(range(256)) * 4_000)
-    udp = str(free_port())
-    bind = ["--address", LOOPBACK, "--udp"]
-    words = command("receive", "5001", str(copy), *bind, udp)
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as receiving:
-        assert receiving.stderr
-        assert receiving.stderr.readline() == f"anabranch: waits at port 5001, UDP port {udp}\n"
+    with waiting("receive", "5001", str(copy)) as (receiving, udp):
         sent = subprocess.run(
             command(
                 *("send", LOOPBACK, "5001", str(source), "--remote-udp", udp, "--size", "60000"),
@@ -44,30 +53,13 @@ def test_a_file_goes_through_the_command_line(tmp_path: Path) -> None:
             check=False,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANGS_S,
         )
         assert sent.returncode == 0, sent.stderr
         assert "sent 1024000 bytes" in sent.stderr
-        assert receiving.wait(timeout=30) == 0
+        assert receiving.wait(HANGS_S) == 0
     assert copy.read_bytes() == source.read_bytes()
     assert json.loads(counted.read_text())["sctp.data_chunks_sent"] >= 700
-
-
-@contextmanager
-def waiting(
-    *words: str, stdin: int = subprocess.DEVNULL
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A command that waits for a peer, and its port of UDP."""
-    udp = str(free_port())
-    whole = command(*words, "--address", LOOPBACK, "--udp", udp)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(whole, stdin=stdin, stdout=pipe, stderr=pipe, text=True) as process:
-        assert process.stderr
-        assert "waits at port 5001" in process.stderr.readline()
-        try:
-            yield process, udp
-        finally:
-            process.kill()
 
 
 async def said_to(udp: str, *messages: bytes) -> None:
@@ -80,7 +72,7 @@ async def said_to(udp: str, *messages: bytes) -> None:
 def test_who_waits_without_anything_to_say_hears() -> None:
     with waiting("listen", "5001") as (listening, udp):
         run(lambda: said_to(udp, b"one\n", b"two\n"))
-        out, _ = listening.communicate(timeout=30)
+        out, _ = listening.communicate(timeout=HANGS_S)
     assert (listening.returncode, out) == (0, "one\ntwo\n")
 
 
@@ -88,7 +80,7 @@ def test_a_process_ends_although_standard_input_does_not() -> None:
     """Python aborts with SIGABRT if a thread reads from its own standard input."""
     with waiting("listen", "5001", stdin=subprocess.PIPE) as (listening, udp):
         run(lambda: said_to(udp, b"bye\n"))
-        assert listening.wait(timeout=30) == 0
+        assert listening.wait(HANGS_S) == 0
 
 
 def test_peers_that_vanish_do_not_end_who_keeps_listening() -> None:
@@ -102,7 +94,7 @@ def test_peers_that_vanish_do_not_end_who_keeps_listening() -> None:
         assert listening.stdout
         assert listening.stdout.readline() == "next\n"
         listening.send_signal(signal.SIGTERM)
-        _, err = listening.communicate(timeout=30)
+        _, err = listening.communicate(timeout=HANGS_S)
     assert "the association has been aborted" in err
     assert "Traceback" not in err
 
@@ -115,7 +107,7 @@ def test_what_was_not_received_whole_is_no_file(tmp_path: Path) -> None:
 
     with waiting("receive", "5001", str(tmp_path / "copy")) as (receiving, udp):
         run(lambda: aborts(udp))
-        assert receiving.wait(timeout=30) == 2
+        assert receiving.wait(HANGS_S) == 2
     assert not list(tmp_path.iterdir())
 
 
@@ -148,7 +140,7 @@ def test_a_sender_that_was_killed_is_gone(tmp_path: Path) -> None:
             assert sending.stdout
             assert sending.stdout.readline() == "said\n"
             sending.kill()
-        _, said = receiving.communicate(timeout=30)
+        _, said = receiving.communicate(timeout=HANGS_S)
     assert receiving.returncode == 2
     assert REFUSED in said, said
     assert not list(tmp_path.iterdir())
@@ -157,10 +149,11 @@ def test_a_sender_that_was_killed_is_gone(tmp_path: Path) -> None:
 @ICMP
 def test_who_connects_hears_that_nobody_has_the_port() -> None:
     for address in (LOOPBACK, "::1"):
-        words = command("connect", address, "5001", "--remote-udp", str(free_port()))
-        done = subprocess.run(
-            words, check=False, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
-        )
+        with deserted_port(address) as port:
+            words = command("connect", address, "5001", "--remote-udp", str(port))
+            done = subprocess.run(
+                words, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
+            )
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"anabranch: error: {REFUSED}\n"
 
@@ -172,7 +165,7 @@ def test_who_connects_says_what_it_waits_for() -> None:
         words = command(*("connect", LOOPBACK, "5001", "--remote-udp", udp, "--patience", "2.5"))
         began = time.monotonic()
         done = subprocess.run(
-            words, check=False, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL
+            words, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
         )
         assert time.monotonic() - began > 2.5
     assert done.returncode == 2
@@ -201,8 +194,8 @@ def test_a_sender_that_is_silent_is_given_up(tmp_path: Path) -> None:
             ), said
             said = receiving.stderr.readline()
             assert "the peer is gone: nothing has come from it for 7 s (--patience)" in said, said
-            assert receiving.wait(timeout=30) == 2
-            assert 2 < time.monotonic() - began < 15
+            assert receiving.wait(HANGS_S) == 2
+            assert time.monotonic() - began > 2
             sending.kill()
     assert not list(tmp_path.iterdir())
 
@@ -219,7 +212,7 @@ def test_a_sender_hears_that_the_disk_is_full() -> None:
 
     with waiting("receive", "5001", "/dev/full") as (receiving, udp):
         run(lambda: ends(udp))
-        _, err = receiving.communicate(timeout=30)
+        _, err = receiving.communicate(timeout=HANGS_S)
     assert (receiving.returncode, err.count("\n")) == (2, 1)
     assert "/dev/full: " in err
 
@@ -232,7 +225,7 @@ def test_streams_that_are_closed(redirection: str) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANGS_S,
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "is closed" in done.stderr
@@ -264,9 +257,7 @@ def test_streams_that_are_closed(redirection: str) -> None:
     ],
 )
 def test_mistakes_on_the_command_line(words: list[str], sentence: str) -> None:
-    done = subprocess.run(
-        command(*words), check=False, capture_output=True, text=True, timeout=60, input=""
-    )
+    done = subprocess.run(command(*words), check=False, capture_output=True, text=True, input="")
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1

@@ -5,6 +5,7 @@ import math
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from anabranch import sctp
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
+from conftest import HANGS_S
 from support.live import LOOPBACK, run
 
 
@@ -154,6 +156,9 @@ def test_a_peer_that_restarts_is_known_again() -> None:
                 ours = await listener.accept()
                 await first.send(b"before")
                 assert (await ours.receive()).data == b"before"
+                # Nothing more is to come here that nobody would be there for.
+                while first.paths()[0].outstanding:
+                    await asyncio.sleep(0.01)
                 own_port = client.udp_port
             # The end has not been reported yet.
             async with sctp.Endpoint([LOOPBACK], udp_port=own_port) as client:
@@ -375,7 +380,7 @@ def child(endpoint, ours, listener):
             answer = call()
             if asyncio.iscoroutine(answer):
                 async def bounded(answer=answer):
-                    async with asyncio.timeout(20):
+                    async with asyncio.timeout(200):
                         await answer
                 asyncio.run(bounded())
         except AnabranchError as error:
@@ -412,27 +417,39 @@ asyncio.run(main())
 
 def test_a_forked_process_is_told_that_an_endpoint_is_not_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FORKS], capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, check=False, timeout=HANGS_S
     )
     assert done.stdout.split("\n") == [*["refused"] * 16, "again", "still there", ""], done
     assert done.returncode == 0, done
 
 
 def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
+    lateness = []
+
+    async def look() -> None:
+        """How late a busy machine gets to this event loop, in ms."""
+        while True:
+            begun = time.monotonic()
+            await asyncio.sleep(0.02)
+            lateness.append((time.monotonic() - begun - 0.02) * 1e3)
+
     async def work() -> None:
         async with pair() as (ours, theirs):
             settings = {"duration": "1 s", "codec": "gsm-efr"}
             caller = sctp.Talk(ours, settings, calls=True)
             called = sctp.Talk(theirs, calls=False)
+            looking = asyncio.create_task(look())
             outcomes = await asyncio.gather(caller.run(), called.run())
+            looking.cancel()
+            most = 100 + 10 * max(lateness)
             assert outcomes[0].scalars.keys() == outcomes[1].scalars.keys()
             for outcome in outcomes:
                 for way in ("a_to_b", "b_to_a"):
                     assert outcome.scalars[f"{way}.sent"] == 50
                     assert outcome.scalars[f"{way}.received"] >= 40
-                    assert 0 <= outcome.scalars[f"{way}.mean_delay_ms"] < 100
+                    assert 0 <= outcome.scalars[f"{way}.mean_delay_ms"] < most
                     assert 1 <= outcome.scalars[f"{way}.mos"] <= 4.5
-                assert outcome.round_trip_ms < 1000
+                assert outcome.round_trip_ms < 900 + most
                 worst = min(outcome.scalars[f"{way}.mos"] for way in ("a_to_b", "b_to_a"))
                 assert f"the MOS is {worst:.2f}, " in outcome.sentence
 

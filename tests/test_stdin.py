@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from conftest import COMMAND, Command, one_error
+from conftest import COMMAND, HANGS_S, Command, one_error
+from support.processes import until
 
 CASES = Path(__file__).parent / "cases" / "captures"
 LOSSY = CASES / "clean-base-v4.pcap"
@@ -108,10 +108,7 @@ def test_sigterm_ends_it_all(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(LOSSY.read_bytes())
         process.stdin.flush()
-        for _ in range(1200):
-            if list(tmp_path.glob("*/*/stdin")):
-                break
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.glob("*/*/stdin")), process)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(HANGS_S) == 128 + signal.SIGTERM
     assert not list(tmp_path.iterdir())

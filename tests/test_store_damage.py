@@ -24,6 +24,7 @@ from anabranch.store import (
 )
 from anabranch.support import files
 from conftest import COMMAND, HANGS_S, SWEEP, Command, one_error, written
+from support.processes import until
 from support.stores import (
     ALL,
     assert_same,
@@ -354,10 +355,9 @@ def test_a_folder_that_may_only_be_read(
 
 def test_a_folder_that_goes_away_in_the_middle(sweep_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [*COMMAND, "sweep", str(sweep_file), "--out", str(out), "--replications", "2000"]
+    command = [*COMMAND, "sweep", str(sweep_file), "--out", str(out), "--replications", "100000"]
     sweep = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not shards_in(out):
-        assert sweep.poll() is None
+    until(lambda: shards_in(out), sweep)
     while out.exists():
         shutil.rmtree(out, ignore_errors=True)
     _, errors = sweep.communicate(timeout=HANGS_S)

@@ -7,7 +7,6 @@ import pickle
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -24,6 +23,7 @@ from anabranch import StoreError, Study
 from anabranch.store import FolderStore
 from anabranch.support.progress import Status
 from conftest import COMMAND, HANGS_S, SWEEP, Command, one_error, written
+from support.processes import ended, processor_s, until, until_it_has_worked
 
 REPLICATIONS = 400
 """Enough that a sweep can be stopped in the middle."""
@@ -44,14 +44,6 @@ def start_sweep(sweep_file: Path, out: Path, *options: str) -> subprocess.Popen[
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-
-
-def wait_for_a_shard(out: Path, sweep: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + HANGS_S
-    while not list(out.glob("rows/*.parquet")):
-        assert sweep.poll() is None, sweep.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +127,7 @@ def test_a_signal_keeps_what_is_finished(
 ) -> None:
     out = tmp_path / "out"
     sweep = start_sweep(sweep_file, out, "--jobs", "1")
-    wait_for_a_shard(out, sweep)
+    until(lambda: list(out.glob("rows/*.parquet")), sweep)
     os.killpg(sweep.pid, number)
     _, errors = sweep.communicate(timeout=HANGS_S)
     if sweep.returncode == 0:
@@ -162,12 +154,12 @@ def test_a_signal_does_not_wait_for_long_runs(
     sweep = start_sweep(sweep_file, tmp_path / "out", "--jobs", "2", *sets)
     assert sweep.stderr is not None
     assert "0/2400" in sweep.stderr.readline()
-    time.sleep(0.2)
-    begun = time.monotonic()
+    until_it_has_worked(sweep, 0.2)
+    before = processor_s(sweep.pid)
     for _ in range(signals):
         sweep.send_signal(signal.SIGINT)
-    _, errors = sweep.communicate(timeout=5)
-    assert time.monotonic() < begun + 1
+    _, errors, taken = ended(sweep)
+    assert taken < before + 1
     assert (sweep.returncode, errors.count("\n")) == (130, 1)
     assert "stopped: 0 of 2400 runs are finished" in errors
 

@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ from anabranch import cli
 from anabranch.emulate import testbed
 from anabranch.errors import LiveError, ScenarioError
 from anabranch.support.capture import Capture
-from conftest import no_emulation
+from conftest import HANGS_S, no_emulation
+from support.processes import until
 
 LACKS = no_emulation()
 pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
@@ -485,10 +485,7 @@ def test_a_sweep_is_a_study_that_goes_on(
 
 def _await_packets(folder: Path) -> None:
     """Waits until the part of a capture in a folder has 10 kB."""
-    deadline = time.monotonic() + 60
-    while not (left := [*folder.glob(".packets*")]) or left[0].stat().st_size < 10_000:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    until(lambda: [one for one in folder.glob(".packets*") if one.stat().st_size >= 10_000])
 
 
 def test_nothing_is_left_when_it_is_stopped(tmp_path: Path) -> None:
@@ -501,7 +498,7 @@ def test_nothing_is_left_when_it_is_stopped(tmp_path: Path) -> None:
     ) as process:
         _await_packets(tmp_path)
         process.terminate()
-        assert process.wait(20) == 143
+        assert process.wait(HANGS_S) == 143
     assert set(Path("/sys/class/net").iterdir()) == before
 
 

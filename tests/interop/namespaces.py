@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from running import PATIENCE_S
+
 PREFIX = "anb"
 
 # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO of linux/ethtool.h; SIOCETHTOOL.
@@ -132,7 +134,7 @@ def tell(relay: subprocess.Popen[str], word: str) -> None:
 
 
 def _ended(relay: subprocess.Popen[str]) -> dict[str, Any]:
-    said, _ = relay.communicate(timeout=20)
+    said, _ = relay.communicate(timeout=PATIENCE_S)
     report: dict[str, Any] = json.loads(said)
     return report
 

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import functools
 import importlib.util
+import itertools
 import os
 import shutil
 import socket
@@ -29,6 +30,9 @@ CACHE = ROOT / "target" / "interop"
 
 IS_FULL = os.environ.get("INTEROP") == "full"
 """As many bytes as `make validate` sends; by default, as many as `make test` has time for."""
+
+LIMIT_S = 900 if IS_FULL else 200
+"""The longest that an exchange may take: far longer than any does on a busy machine."""
 
 slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
 
@@ -137,11 +141,13 @@ class Load:
     """For both."""
     of_client: tuple[str, ...] = ()
     """For the one who connects."""
+    of_server: tuple[str, ...] = ()
+    """For the one who listens."""
     close: str = "shutdown"
     closer: str = "connect"
     is_counted: bool = True
     """Everything arrives: a side is done when it has all of it."""
-    timeout: int = 60
+    timeout: int = LIMIT_S
 
 
 @dataclass
@@ -172,8 +178,7 @@ def words(load: Load, role: str, ends: tuple[Sequence[str], Sequence[str]]) -> l
     found = [role, "--local", ",".join(ends[0]), "--remote", ",".join(ends[1])]
     found += ["--send", str(sends), "--size", load.size, "--streams", str(load.streams)]
     found += ["--timeout", str(load.timeout), *load.options]
-    if role == "connect":
-        found += load.of_client
+    found += load.of_client if role == "connect" else load.of_server
     if load.is_counted:
         found += ["--receive", str(receives)]
     if load.rate:
@@ -190,7 +195,7 @@ def run_pair(
     with contextlib.ExitStack() as stack:
         server = PeerAtWork(listen)
         stack.callback(server.stop)
-        server.wait_for("listening", 20)
+        server.wait_for("listening")
         client = PeerAtWork(connect)
         stack.callback(client.stop)
         if meanwhile is not None:
@@ -247,15 +252,21 @@ def over_network(
     return run_pair(commands[0], commands[1], load, meanwhile)
 
 
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# Not of the range from which the system takes one for whoever asks for any (32768 and more), and of
+# each worker's own: nobody else gets it before its program does.
+_PORTS = itertools.cycle(range(10_000 + _WORKER % 20 * 1_000, 11_000 + _WORKER % 20 * 1_000))
+
+
 def free_ports(count: int) -> list[int]:
     """UDP ports without a listener."""
-    with contextlib.ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            one = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            one.bind(("127.0.0.1", 0))
-            found.append(int(one.getsockname()[1]))
-        return found
+    found: list[int] = []
+    while len(found) < count:
+        port = next(_PORTS)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 def wrong(sender: Report, receiver: Report, *, is_ordered: bool = True) -> list[str]:

@@ -6,6 +6,9 @@ import threading
 import time
 from typing import IO, Any
 
+PATIENCE_S = 120
+"""Far longer than anything takes on a busy machine; a test has 400 s."""
+
 
 class Running:
     """A program that says lines of JSON."""
@@ -35,7 +38,9 @@ class Running:
         with self._news:
             self._news.notify_all()
 
-    def wait_for(self, event: str, timeout: float = 20, messages: int = 0) -> dict[str, Any]:
+    def wait_for(
+        self, event: str, timeout: float = PATIENCE_S, messages: int = 0
+    ) -> dict[str, Any]:
         """Waits for this line; for `received`, for one of this many messages."""
         end = time.monotonic() + timeout
         with self._news:
@@ -50,7 +55,7 @@ class Running:
                     )
                 self._news.wait(min(left, 0.5))
 
-    def ended(self, timeout: float = 60) -> dict[str, Any]:
+    def ended(self, timeout: float = PATIENCE_S) -> dict[str, Any]:
         """Waits for its end; gives its last line."""
         try:
             self.process.wait(timeout)
@@ -58,7 +63,7 @@ class Running:
             self.process.kill()
             raise
         for thread in self._threads:
-            thread.join(10)
+            thread.join(PATIENCE_S)
         if not self.said:
             raise RuntimeError(f"{self.command} says nothing: {''.join(self._errors)}")
         return self.said[-1]
@@ -76,7 +81,7 @@ class Running:
             self.process.kill()
         self.process.wait()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(PATIENCE_S)
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 import tunnels
-from peers import GVISOR, IS_FULL, Cell, slow
+from peers import GVISOR, IS_FULL, LIMIT_S, Cell, slow
 from running import Running
 from test_kernel_tcp import MEGABYTE, assert_exact, both, mb_per_s, scalar
 from tunnels import Tunnels
 
 SIZE = 100 * MEGABYTE if IS_FULL else MEGABYTE
-LIMIT = 500 if IS_FULL else 60
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def exchange(
     settings: dict[str, object] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], Running]:
     """Sends this much in each direction; gives both ends' last reports."""
-    sizes = ("--send", str(SIZE), "--receive", str(SIZE), "--timeout", str(LIMIT))
+    sizes = ("--send", str(SIZE), "--receive", str(SIZE), "--timeout", str(LIMIT_S))
     ends = ("--local", tunnels.ours(1), "--remote", tunnels.ours(0))
     port = ("--port", "5001", "--remote-port", "5001")
 
@@ -55,7 +54,7 @@ def exchange(
         mine.wait_for("listening")
         theirs = other("connect")
     with both(mine, theirs):
-        return mine.ended(LIMIT + 10), theirs.wait_for("closed", LIMIT + 10), mine
+        return mine.ended(LIMIT_S + 10), theirs.wait_for("closed", LIMIT_S + 10), mine
 
 
 OPENS = pytest.mark.parametrize("opens", ["ours", "gvisor"])

@@ -4,17 +4,19 @@ A path takes 5 ms each way, so that both are worth using. Root only.
 """
 
 import contextlib
-import time
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tunnels
-from peers import IS_FULL, KERNEL, Cell, slow
+from peers import IS_FULL, KERNEL, LIMIT_S, Cell, slow
 from running import Running
 from test_kernel_tcp import MEGABYTE, assert_exact, both, mb_per_s, named, scalar
 from tunnels import Tunnels
+
+from support.processes import until
 
 __all__ = ["named"]
 
@@ -60,7 +62,6 @@ def exchange(
     kernel: tuple[object, ...] = ("--mptcp",),
     settings: dict[str, object] | None = None,
     meanwhile: Meanwhile | None = None,
-    timeout: int = 500 if IS_FULL else 30,
 ) -> tuple[dict[str, Any], dict[str, Any], Running]:
     """Sends this much to the kernel and back; gives both ends' last reports."""
     ours_words = (
@@ -71,10 +72,10 @@ def exchange(
         "--receive",
         down,
         "--timeout",
-        timeout,
+        LIMIT_S,
         *ours,
     )
-    kernel_words = ("--send", down, "--receive", up, "--timeout", timeout, *kernel)
+    kernel_words = ("--send", down, "--receive", up, "--timeout", LIMIT_S, *kernel)
     if opens == "ours":
         theirs = host.kernel(
             "listen", "--address", "::" if version == 6 else "0.0.0.0", *kernel_words
@@ -92,7 +93,7 @@ def exchange(
         if meanwhile is not None:
             mine.wait_for("connected")
             meanwhile(host, mine, theirs)
-        return mine.ended(timeout + 10), theirs.ended(timeout + 10), mine
+        return mine.ended(LIMIT_S + 10), theirs.ended(LIMIT_S + 10), mine
 
 
 def carried(mine: Running, path: int) -> tuple[float, float]:
@@ -197,7 +198,6 @@ def test_losses_reordering_duplicates(
         remotes=2,
         ours=weather,
         settings={"profile": profile},
-        timeout=500 if IS_FULL else 60,
     )
     cell(feature, KERNEL, mb_per_s(mine, theirs))
     assert_exact(mine, theirs, BULK, BULK)
@@ -221,7 +221,6 @@ def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> Non
         remotes=2,
         ours=weather,
         settings={"profile": profile},
-        timeout=60,
     )
     assert running.events("cut"), "it was over before"
     assert_exact(mine, theirs, size, size)
@@ -232,9 +231,7 @@ def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
     """a path is cut and comes back"""
     weather = ("--delay", 10, "--cut", tunnels.ours(0), "--cut-after", 400, "--restore-after", 1500)
     size = 20 * MEGABYTE
-    mine, theirs, running = exchange(
-        host, opens, up=size, down=size, remotes=2, ours=weather, timeout=60
-    )
+    mine, theirs, running = exchange(host, opens, up=size, down=size, remotes=2, ours=weather)
     assert running.events("cut")
     assert_exact(mine, theirs, size, size)
 
@@ -242,11 +239,19 @@ def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
 def test_the_kernel_removes_an_address(host: Tunnels) -> None:
     """`REMOVE_ADDR` of the peer"""
 
+    def joined() -> int:
+        """Subflows of which the kernel has the last acknowledgement."""
+        command = host.command(["cat", "/proc/net/netstat"])
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        names, values = (line for line in said.splitlines() if line.startswith("MPTcpExt:"))
+        return int(dict(zip(names.split(), values.split(), strict=True))["MPJoinAckRx"])
+
     def remove(host: Tunnels, mine: Running, _theirs: Running) -> None:
         mine.wait_for("path")
-        time.sleep(0.1)
+        until(lambda: joined() > before)
         host.mptcp("endpoint", "delete", "id", "7")
 
+    before = joined()
     with endpoint(host, tunnels.kernel(1), "id", "7", "dev", "t1", "signal"):
         mine, theirs, running = exchange(
             host,
@@ -273,20 +278,26 @@ def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
             remotes=2,
             ours=("--delay", 20, "--at", "300:delete_address:1"),
         )
-    assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
-    assert scalar(running, "subflows") == 2
-    assert running.events("command"), "it was over before"
-    assert "SF_CLOSED]" in seen()
-    assert "REMOVED]" in seen()
+        assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
+        assert scalar(running, "subflows") == 2
+        assert running.events("command"), "it was over before"
+        until(lambda: "SF_CLOSED]" in seen() and "REMOVED]" in seen())
 
 
 @contextlib.contextmanager
 def endpoint_monitor(host: Tunnels) -> Iterator[Callable[[], str]]:
     """The reports of the kernel's path manager meanwhile."""
     monitor = Running(host.command(["ip", "mptcp", "monitor"]))
+    sockets = Path(f"/proc/{monitor.process.pid}/net/netlink")
+
+    def hears() -> bool:
+        """Whether a socket of it is in a group: the columns are protocol, id and groups."""
+        rows = (line.split()[1:4] for line in sockets.read_text().splitlines()[1:])
+        return any(protocol == "16" and int(groups, 16) for protocol, _, groups in rows)
+
     try:
+        until(hears, monitor.process)
         yield lambda: "".join(monitor.errors())
-        time.sleep(0.2)
     finally:
         monitor.stop()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import tunnels
-from peers import IS_FULL, KERNEL, Cell, slow
+from peers import IS_FULL, KERNEL, LIMIT_S, Cell, slow
 from running import Running
 from tunnels import Tunnels
 
@@ -71,13 +71,12 @@ def exchange(
     ours: tuple[object, ...] = (),
     kernel: tuple[object, ...] = (),
     settings: dict[str, object] | None = None,
-    timeout: int = 30,
 ) -> tuple[dict[str, Any], dict[str, Any], Running, Running]:
     """Sends this much to the kernel and back; gives both ends' last reports, and the ends
     themselves.
     """
-    ours_words = ("--send", up, "--receive", down, "--timeout", timeout, *ours)
-    kernel_words = ("--send", down, "--receive", up, "--timeout", timeout, *kernel)
+    ours_words = ("--send", up, "--receive", down, "--timeout", LIMIT_S, *ours)
+    kernel_words = ("--send", down, "--receive", up, "--timeout", LIMIT_S, *kernel)
     place = ("--address", "::" if version == 6 else "0.0.0.0")
     if opens == "ours":
         theirs = host.kernel("listen", *place, *kernel_words)
@@ -89,7 +88,7 @@ def exchange(
         mine.wait_for("listening")
         theirs = host.kernel("connect", "--address", tunnels.ours(0, version), *kernel_words)
     with both(mine, theirs):
-        return mine.ended(timeout + 10), theirs.ended(timeout + 10), mine, theirs
+        return mine.ended(LIMIT_S + 10), theirs.ended(LIMIT_S + 10), mine, theirs
 
 
 def assert_exact(mine: dict[str, Any], theirs: dict[str, Any], up: int, down: int) -> None:
@@ -136,9 +135,7 @@ def test_congestion_control(host: Tunnels, control: str, cell: Cell) -> None:
     # DCTCP halves by the share of marks, and needs an echo of each.
     if control == "dctcp":
         settings["ecn"] = "dctcp"
-    mine, theirs, *_ = exchange(
-        host, up=size, down=0, settings=settings, timeout=120 if IS_FULL else 30
-    )
+    mine, theirs, *_ = exchange(host, up=size, down=0, settings=settings)
     cell(feature, KERNEL, mb_per_s(mine, theirs))
     assert_exact(mine, theirs, size, 0)
 
@@ -162,7 +159,6 @@ def test_losses_reordering_duplicates(
         down=size,
         ours=weather,
         settings={"profile": profile},
-        timeout=500 if IS_FULL else 60,
     )
     cell(feature, KERNEL, mb_per_s(mine, theirs))
     assert_exact(mine, theirs, size, size)
@@ -315,7 +311,7 @@ def test_nobody_listens_at_the_kernel(host: Tunnels) -> None:
 
 def test_nobody_listens_here(host: Tunnels) -> None:
     """nobody listens at ours"""
-    mine = host.ours("listen", "--port", 5998, "--timeout", 3)
+    mine = host.ours("listen", "--port", 5998, "--timeout", LIMIT_S)
     mine.wait_for("listening")
     theirs = host.kernel("connect", "--address", tunnels.ours(), "--port", 5999)
     with both(mine, theirs), pytest.raises(RuntimeError, match="ConnectionRefusedError"):

@@ -17,7 +17,7 @@ from typing import Any
 import namespaces
 import peers
 import pytest
-from peers import IS_FULL, Cell, MissingError
+from peers import IS_FULL, LIMIT_S, Cell, MissingError
 from quic_peers import ALPN, HOST, NAMES, Client, Peer, Server, find
 
 from anabranch import _engine, quic
@@ -32,7 +32,6 @@ LOSSES = {
     "1 %": ("--loss", "0.01", "--reorder", "0.01", "--duplicate", "0.01", "--delay", "0.5"),
     "5 %": ("--loss", "0.05", "--reorder", "0.02", "--duplicate", "0.02", "--delay", "0.5"),
 }
-LIMIT = 900 if IS_FULL else 60
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def peer(request: pytest.FixtureRequest, cell: Cell) -> Peer:
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(LIMIT):
+        async with asyncio.timeout(LIMIT_S):
             await work()
 
     with ThreadPoolExecutor(1) as thread:

@@ -17,12 +17,24 @@ import peers
 import pytest
 import tunnels
 from namespaces import Network
-from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
-from running import Running
+from peers import (
+    ANABRANCH,
+    DCSCTP,
+    IS_FULL,
+    LIMIT_S,
+    PION,
+    USRSCTP,
+    Cell,
+    Load,
+    Outcome,
+    Peer,
+    slow,
+)
+from running import PATIENCE_S, Running
 
 from anabranch import sctp
 
-BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
+BULK = Load(messages=100_000 if IS_FULL else 1000)
 
 LOSSES = {
     "0 %": (),
@@ -142,12 +154,12 @@ def test_the_command_over_tun() -> None:
             input="hello\n",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout == "hello\n"
-        assert server.wait(30) == 0
+        assert server.wait(PATIENCE_S) == 0
 
 
 @ALL
@@ -155,7 +167,7 @@ def test_messages_of_all_sizes_on_many_streams(other: Peer, cell: Cell) -> None:
     cell("64 streams, messages of 8 to 60,000 octets", other)
     peers.available(ANABRANCH, other)
     count = 3400 if IS_FULL else 200
-    load = Load(count, size="8-60000", streams=64, options=LINGER, timeout=BULK.timeout)
+    load = Load(count, size="8-60000", streams=64, options=LINGER)
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
 
 
@@ -203,7 +215,7 @@ def test_interleaved_messages(other: Peer, cell: Cell) -> None:
     peers.available(ANABRANCH, other)
     count = 3400 if IS_FULL else 200
     options = ("--interleaving", *LINGER)
-    load = Load(count, size="8-60000", options=options, timeout=BULK.timeout)
+    load = Load(count, size="8-60000", options=options)
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
 
 
@@ -211,7 +223,7 @@ def test_interleaved_messages(other: Peer, cell: Cell) -> None:
 def test_nr_sacks(ours: str, cell: Cell) -> None:
     cell(f"NR-SACK, ours {ours}", USRSCTP)
     peers.available(ANABRANCH, USRSCTP)
-    load = Load(2000, size="8-3000", options=("--nr-sack", *TIMERS, *LINGER), timeout=BULK.timeout)
+    load = Load(2000, size="8-3000", options=("--nr-sack", *TIMERS, *LINGER))
     exact(peers.over_loopback(*ends(ours, USRSCTP), load, LOSSES["5 %"]))
 
 
@@ -261,7 +273,7 @@ def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
         second = peers.PeerAtWork(connects)
         stack.callback(second.stop)
         ours.wait_for("restarted")
-        outcome = Outcome(connect=second.report(60), listen=ours.report(60))
+        outcome = Outcome(connect=second.report(PATIENCE_S), listen=ours.report(PATIENCE_S))
     exact(outcome)
     assert outcome.listen.more["restarts"] == 1
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
@@ -294,9 +306,9 @@ def test_addresses_that_come_and_go(cell: Cell) -> None:
                     await ours.send(payload.filled(0, index, payload.sizes("1000")))
                 await ours.ended()
                 assert ours.reason == "shutdown"
-                return theirs.report(60)
+                return theirs.report(PATIENCE_S)
 
-    report = asyncio.run(asyncio.wait_for(work(), 60))
+    report = asyncio.run(asyncio.wait_for(work(), LIMIT_S))
     assert (report.received_messages, report.corrupt, report.errors) == (20, 0, [])
     events = [event.partition(" ")[2] for event in report.path_events]
     assert [f"{after} added", f"{after} primary", f"{before} removed"] == [
@@ -346,13 +358,13 @@ def test_a_transfer_survives_its_path(ours: str, carrier: str, cut: str, cell: C
     peers.available(ANABRANCH, USRSCTP)
     # A path that is restored is heard of within RTO.Max and a half, and the interval of heartbeats.
     seconds = 67 if IS_FULL else 10
-    load = Load(messages=1500 * seconds, rate=1500, options=(*FAILOVER, *LINGER), timeout=180)
+    load = Load(messages=1500 * seconds, rate=1500, options=(*FAILOVER, *LINGER))
     network = Network(2, peers.relay() if cut == "silent" else None)
 
     def meanwhile(server: Running, _client: Running) -> None:
-        server.wait_for("received", 60, messages=load.messages // 5)
+        server.wait_for("received", messages=load.messages // 5)
         network.cut(0)
-        server.wait_for("received", 60, messages=load.messages // 5 * 2)
+        server.wait_for("received", messages=load.messages // 5 * 2)
         time.sleep(1.0)
         network.restore(0)
 

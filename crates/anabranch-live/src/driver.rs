@@ -179,6 +179,8 @@ impl<H: Stack> Driver<H> {
                 Ok(Err(error)) => error.to_string(),
                 Err(panic) => format!("this is a bug: {}", panic_message(&*panic)),
             };
+            // Who is told finds the ports free.
+            driver.sockets.clear();
             let _ = told.set(format!("the endpoint's thread has ended: {why}"));
         };
         let thread = std::thread::Builder::new()
@@ -197,8 +199,8 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 
 impl<H> Driver<H> {
     /// Why the thread has ended without being stopped, in one sentence: a panic, or an error of the
-    /// system. From then on nothing is sent or received, orders are not carried out, and
-    /// [`ask`](Self::ask) has no answer.
+    /// system. By then its sockets are closed, orders are not carried out, and [`ask`](Self::ask) has no
+    /// answer.
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
