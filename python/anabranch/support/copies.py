@@ -163,6 +163,8 @@ def copies(
     others = np.flatnonzero(~is_numbered & ~tells_apart)
     later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]], tick_s[others])
     found[others[later]] = True
+    if not found.any():
+        return found
     rows = np.flatnonzero(is_numbered & ~tells_apart)
     for one in _both_ends(rows, key, seen_s, 2 * flow + forward, found):
         _behind_a_queue(one, found, known_s)
