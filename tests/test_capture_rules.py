@@ -34,6 +34,7 @@ def found(
             key,
             np.array(seen_s),
             np.zeros(count, dtype=np.int64),
+            forward=np.zeros(count, dtype=bool),
             tells_apart=np.full(count, tells),
             is_numbered=np.array([name in (numbered or names) for name in names]),
             round_trip_s=np.full(count, round_trip_s),
@@ -49,6 +50,24 @@ def test_what_comes_again_within_a_round_trip_is_a_copy() -> None:
     assert found("aaaa", [0, 0.015, 0.024, 0.03]) == [1, 3]
     assert found("aa", [0, 0.1], tells=True) == [1]
     assert found("aa", [0, 0.6], tells=True) == []
+
+
+def test_copies_behind_a_queue_wait_as_long_as_those_beside_them() -> None:
+    """Captured at both ends: sent every 1 ms, each waits 2 ms more than the one before."""
+    names = [chr(ord("A") + nth) for nth in range(20)]
+    sent = [(name, nth * 1e-3) for nth, name in enumerate(names)]
+    come = [(name, nth * 1e-3 + 0.01 + nth * 2e-3) for nth, name in enumerate(names)]
+    # One was lost, and is sent again a way back after those beside it came.
+    come[12] = (names[12], come[12][1] + 0.012)
+    seen = sorted([*sent, *come, (names[12], come[12][1] + 0.05)], key=lambda one: one[1])
+    letters, seen_s = "".join(name for name, _ in seen), [at_s for _, at_s in seen]
+    wanted = [row for row in range(len(seen)) if letters.index(letters[row]) < row]
+    again = next(row for row in wanted if letters[row] == names[12])
+    assert found(letters, seen_s) == [row for row in wanted if row != again]
+    # Of a mirror, which shows all at once, nothing else is a copy.
+    mirrored = [(name, at_s + 5e-4) for name, at_s in sent] + [(names[3], 0.05)]
+    seen = sorted([*sent, *mirrored], key=lambda one: one[1])
+    assert len(found("".join(name for name, _ in seen), [at_s for _, at_s in seen])) == 20
 
 
 def test_a_time_stamp_that_should_have_changed_is_that_of_a_copy() -> None:

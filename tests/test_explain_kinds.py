@@ -278,6 +278,49 @@ def test_captures_of_both_ends_merged_into_one_file(tmp_path: Path, apart_s: flo
     assert profile.losses.count == pytest.approx(dropped, abs=3)
 
 
+def in_ticks(frames: list[Frame], tick_s: float) -> list[Frame]:
+    """As seen by a clock that has only whole ticks."""
+    return [frame._replace(time_s=int(frame.time_s / tick_s) * tick_s) for frame in frames]
+
+
+@pytest.mark.parametrize("tick_s", [1e-9, 1e-3, 0.01])
+@pytest.mark.parametrize(("seed", "loss"), [(1, 1), (2, 0.3), (3, 0)])
+def test_both_ends_of_an_association_in_one_file(
+    tmp_path: Path, seed: int, loss: float, tick_s: float
+) -> None:
+    """Copies wait in the queue for more than a round trip, and SCTP has no time stamps."""
+    file, _ = run(tmp_path, seed=seed, loss=loss, transport="{ kind = 'sctp' }", seconds=8)
+    near, far = at(file, "wan@a"), at(file, "wan@b")
+    merged = in_ticks(sorted(near + far, key=lambda frame: frame.time_s), tick_s)
+    (alone,) = captured.explain(save(tmp_path / "a.pcap", in_ticks(near, tick_s))).flows
+    (flow,) = captured.explain(save(tmp_path / "merged.pcap", merged)).flows
+    assert lost(flow) == lost(alone)
+    assert (lost(flow)[0] > 10) == (loss == 1)
+    wanted, found = (
+        estimate(measure([tmp_path / f"{name}.pcap"])).losses for name in ("a", "merged")
+    )
+    assert wanted is not None
+    assert found is not None
+    assert found.count == wanted.count
+
+
+@pytest.mark.parametrize("tick_s", [1e-3, 4e-3, 0.01, 1 / 64])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_clock_in_ticks_makes_no_loss_an_overtaking(
+    tmp_path: Path, seed: int, tick_s: float
+) -> None:
+    """At a receiver: what is sent again may seem to come up to a tick sooner than a round trip."""
+    file, _ = run(tmp_path, seed=seed, transport="{ kind = 'sctp' }", seconds=8)
+    frames = at(file, "wan@b")
+    (fine,) = captured.explain(save(tmp_path / "fine.pcap", frames)).flows
+    (ticks,) = captured.explain(save(tmp_path / "t.pcap", in_ticks(frames, tick_s))).flows
+    (way,) = ticks.ways[0]
+    assert way.losses.known_by == "holes"
+    assert lost(ticks) == lost(fine)
+    assert lost(fine)[0] > 10
+    assert way.losses.out_of_order == 0
+
+
 @pytest.mark.parametrize("transport", ["{ kind = 'sctp' }", "{ kind = 'tcp' }"])
 @pytest.mark.parametrize("has_data", [True, False])
 def test_one_direction_does_not_show_what_held_the_sender_back(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.support import holes, rtp
+from anabranch.support import clocks, holes, rtp
 from anabranch.support.holes import IN_ORDER, OVERTAKEN, REPEATED, SENT_AGAIN
 
 
@@ -26,6 +26,29 @@ def test_a_hole_that_fills_sooner_than_a_round_trip_was_overtaken() -> None:
     # The handshake is not there: as tshark, 3 ms.
     assert kinds([*hole, (10, 20, 0.003)], holes.least_round_trip([]))[-1] == OVERTAKEN
     assert kinds([*hole, (10, 20, 0.005)], holes.least_round_trip([]))[-1] == SENT_AGAIN
+
+
+def test_a_clock_of_whole_ticks_is_known_by_its_times() -> None:
+    rng = np.random.default_rng(1)
+    times_s = np.sort(rng.uniform(0, 3, 500))
+    assert clocks.tick_s(times_s) == 0
+    for tick_s in (1e-3, 0.01, 1 / 64):
+        whole = np.floor(times_s / tick_s) * tick_s
+        assert clocks.tick_s(whole) == pytest.approx(tick_s, rel=1e-3)
+        assert clocks.tick_s(np.floor(whole * 1e6) / 1e6) == pytest.approx(tick_s, rel=1e-3)
+        assert clocks.tick_s(np.append(whole, 3.1234567)) == 0
+        # A few may be whole by chance.
+        assert clocks.tick_s(whole[:10]) == 0
+    assert clocks.tick_s(np.zeros(0)) == clocks.tick_s(np.zeros(500)) == 0
+
+
+def test_a_hole_in_ticks() -> None:
+    """Sent again after 40 ms, which ticks of 8 ms may show as 32."""
+    packets = [(10 * nth, 10 * nth + 10, 0.008 * nth) for nth in range(30)]
+    hole = (310, 320, 0.24)
+    assert kinds([*packets, hole, (300, 310, 0.272)], 0.04)[-1] == SENT_AGAIN
+    assert kinds([*packets, hole, (300, 310, 0.256)], 0.04)[-1] == OVERTAKEN
+    assert kinds([*packets, hole, (300, 310, 0.24)], 0.003)[-1] == OVERTAKEN
 
 
 def test_time_stamps_know_better_than_times() -> None:

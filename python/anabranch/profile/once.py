@@ -122,6 +122,7 @@ def _without_copies(seen: Seen) -> Seen:
         key,
         seen.seen_s,
         seen.flow,
+        forward=seen.forward,
         tells_apart=copies.tells(key, packets.identification, sender),
         is_numbered=_is_numbered(packets),
         round_trip_s=trips_s,

@@ -7,7 +7,7 @@ import numpy as np
 
 from anabranch.errors import AnabranchError
 from anabranch.support.flows import INIT_CHUNKS
-from anabranch.support.holes import Unseen, unwrapped
+from anabranch.support.holes import CLEARLY, REPEATED, SENT_AGAIN, Unseen, kinds, unwrapped
 from anabranch.support.packets import SYN, TCP, Packets
 
 from . import numbers, round_trips, sent_again
@@ -81,11 +81,13 @@ def measure(flow: Flow) -> Measurement:
         raise AnabranchError(f"no {name} data was acknowledged, so there is nothing to estimate")
     near = [float(each.delay_s.min(initial=np.inf)) for each in (ahead, behind)]
     near = [value if np.isfinite(value) else 0.0 for value in near]
-    at_sender = len(ahead.delay_s) > 0 and (not len(behind.delay_s) or near[0] >= near[1])
+    data = side.data.only(side.data.is_user)
+    at_sender = len(ahead.delay_s) > 0 and (
+        not len(behind.delay_s) or _is_at_sender(data, near[0], near[1])
+    )
     delays, is_bound = _delays(ahead if at_sender else behind, min(near), name, at_sender=at_sender)
     delays = replace(delays, is_from_start=begins(flow.packets))
     end_s = float(flow.seen_s[-1])
-    data = side.data.only(side.data.is_user)
     if at_sender:
         longest_s = float(delays.seconds.max())
         if side.whole is None or side.on_path is None:
@@ -116,6 +118,18 @@ def measure(flow: Flow) -> Measurement:
             *_said(side, other, end_s, name, is_bound=is_bound),
         ],
     )
+
+
+def _is_at_sender(data: Data, ahead_s: float, behind_s: float) -> bool:
+    """Whether losses are to be looked for as they are at the sender: what is lost comes twice.
+
+    Where the capture is about as far from both ends, or of both of them, more comes twice than
+    fills holes if more was lost behind the place at which data is seen.
+    """
+    if max(ahead_s, behind_s) > CLEARLY * min(ahead_s, behind_s):
+        return ahead_s > behind_s
+    kind = kinds(data.start, data.end, data.seen_s, ahead_s + behind_s)
+    return int((kind == REPEATED).sum()) >= int((kind == SENT_AGAIN).sum())
 
 
 def begins(packets: Packets) -> bool:

@@ -19,6 +19,15 @@ STEP_NS = 100_000_000
 _MOST_SHIFT_NS = 1 << 62
 """The most that a clock is taken to have been set back, in ns: 146 years."""
 
+_FEWEST_TICKS = 20
+"""From so many differences of times on, their being whole ticks is no chance."""
+
+_LEAST_TICK_S = 1e-4
+"""Shorter ticks, in s, are no part of a round trip that matters."""
+
+_ROUNDED_S = 2e-6
+"""By how much a tick differs from another in times that are written in us."""
+
 _LASTS = 8
 """Packets after a step that all have to be before it; single packets are late, not the clock."""
 
@@ -36,6 +45,20 @@ def clocks(time_ns: Integers) -> Integers:
     found = np.zeros(len(time_ns), dtype=np.int64)
     found[lasting] = 1
     return np.cumsum(found)
+
+
+def tick_s(seen_s: NDArray[np.float64]) -> float:
+    """How long the ticks of the clock are by which packets were captured, in s; 0 for a fine one.
+
+    Some cards and simulators have a clock of 1 or 10 ms: all times are whole ticks, and two packets
+    are up to a tick further apart than their times are.
+    """
+    steps = np.diff(np.unique(seen_s))
+    steps = steps[steps > _ROUNDED_S]
+    if len(steps) < _FEWEST_TICKS or (least := float(steps.min())) < _LEAST_TICK_S:
+        return 0.0
+    ticks = np.round(steps / least)
+    return least if (np.abs(steps - ticks * least) <= _ROUNDED_S * ticks).all() else 0.0
 
 
 def continued(time_ns: Integers, clock: Integers) -> Integers:

@@ -6,6 +6,9 @@ an end sends again has another identification (RFC 6864), another time stamp (RF
 no sooner than a round trip after the first one, since only an answer or its absence calls for it.
 """
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +32,9 @@ time, although packets take unequally long to where they are captured.
 
 _STEP_S = 1e-6
 """The step of most captures' times, in s."""
+
+_MOST_ROUNDS = 100
+"""In each, copies are found that wait somewhat longer than those that were found before."""
 
 _FEWEST = 3
 """An identification tells packets apart if at least so many packets have different ones."""
@@ -107,6 +113,7 @@ def copies(
     seen_s: Vector,
     flow: Integers,
     *,
+    forward: Flags,
     tells_apart: Flags,
     is_numbered: Flags,
     round_trip_s: Vector,
@@ -122,6 +129,8 @@ def copies(
         When each was captured, in s, in the order of the file.
     flow
         A number for the flow, of both directions, to which each packet belongs.
+    forward
+        Its direction there.
     tells_apart
         See `tells`.
     is_numbered
@@ -154,7 +163,79 @@ def copies(
     others = np.flatnonzero(~is_numbered & ~tells_apart)
     later, _ = _soon(key[others], seen_s[others], apart_s[flow[others]], tick_s[others])
     found[others[later]] = True
+    if not found.any():
+        return found
+    rows = np.flatnonzero(is_numbered & ~tells_apart)
+    for one in _both_ends(rows, key, seen_s, 2 * flow + forward, found):
+        _behind_a_queue(one, found, known_s)
     return found
+
+
+class _Pairs(NamedTuple):
+    """Packets of one direction, and the next one that is equal to each."""
+
+    first: Integers
+    second: Integers
+    at_s: Vector
+    """When the first was captured."""
+    apart_s: Vector
+
+
+def _both_ends(
+    rows: Integers, key: Hashes, seen_s: Vector, sender: Integers, found: Flags
+) -> Iterator[_Pairs]:
+    """For each direction that was captured at both of its ends, packets that may be copies.
+
+    There, a third or more come again soon, and all copies later than a mirror shows them.
+    """
+    order = rows[np.lexsort((seen_s[rows], key[rows], sender[rows]))]
+    is_next = (np.diff(key[order]) == 0) & (np.diff(sender[order]) == 0)
+    first, second = order[:-1][is_next], order[1:][is_next]
+    apart_s = seen_s[second] - seen_s[first]
+    is_soon = apart_s < SAME_IDENTIFICATION_S
+    first, second, apart_s = first[is_soon], second[is_soon], apart_s[is_soon]
+    if not len(first):
+        return
+    numbered = np.bincount(sender[rows])
+    starts = np.flatnonzero(np.diff(sender[first], prepend=-1))
+    for start, end in zip(starts, [*starts[1:], len(first)], strict=True):
+        pairs = np.arange(start, end)
+        pairs = pairs[np.argsort(first[pairs])]
+        copied = pairs[found[second[pairs]]]
+        if not len(copied) or 3 * len(pairs) < numbered[sender[first[start]]]:
+            continue
+        if apart_s[copied].min() > UNKNOWN_ROUND_TRIP_S:
+            yield _Pairs(first[pairs], second[pairs], seen_s[first[pairs]], apart_s[pairs])
+
+
+def _behind_a_queue(pairs: _Pairs, found: Flags, round_trip_s: Vector) -> None:
+    """Marks copies that come later than a round trip, since they waited in the path's queue.
+
+    The packets next to them wait as long. What an end sends again comes later than the copy would,
+    by the way back at least: half of that is how much more a packet may wait than the one next to
+    it.
+    """
+    is_copy = found[pairs.second]
+    there_s = float(pairs.apart_s[is_copy].min())
+    back_s = float(round_trip_s[pairs.first[0]]) - there_s
+    if back_s <= 0:
+        return
+    for _ in range(_MOST_ROUNDS):
+        known = np.flatnonzero(is_copy)
+        asked = np.flatnonzero(~is_copy & ~found[pairs.first] & (pairs.apart_s > 0))
+        after = np.searchsorted(known, asked)
+        before = known[np.maximum(after - 1, 0)]
+        behind = known[np.minimum(after, len(known) - 1)]
+        at_s = pairs.at_s[asked]
+        is_nearer = np.abs(pairs.at_s[behind] - at_s) < np.abs(at_s - pairs.at_s[before])
+        waits_s = pairs.apart_s[np.where(is_nearer, behind, before)]
+        new = asked[pairs.apart_s[asked] <= waits_s + min(there_s, back_s) / 2 + _STEP_S]
+        # What is equal to a copy that was just found was sent again after it.
+        new = new[~np.isin(pairs.first[new], pairs.second[new])]
+        if not len(new):
+            break
+        is_copy[new] = True
+        found[pairs.second[new]] = True
 
 
 def _soon(key: Hashes, seen_s: Vector, most_s: Vector, tick_s: Vector) -> tuple[Integers, Vector]:

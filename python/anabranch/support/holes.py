@@ -12,12 +12,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import clocks
+
 IN_ORDER, OVERTAKEN, SENT_AGAIN, REPEATED = range(4)
 """What a packet is by its number: above all before it; late in a hole; sent once more to fill a
 hole; without anything that had not passed."""
 
 UNKNOWN_ROUND_TRIP_S = 3e-3
 """Taken for the round trip where none is known; as tshark does (tcp.analysis.out_of_order)."""
+
+CLEARLY = 2.0
+"""Of the ways from a place to both ends, one is the longer from this ratio of their times on."""
 
 MOST_HOLES = 4096
 """Open ones that are kept; the oldest is given up for another, and what fills it was sent again."""
@@ -138,6 +143,9 @@ def kinds(
     below = starts < before
     if not below.any():
         return found
+    # A clock in ticks may show this up to a tick too short, and the round trip a tick too long.
+    tick_s = clocks.tick_s(seen_s)
+    soon_s = max(round_trip_s - 2 * tick_s, tick_s / 2)
     holes: list[_Hole] = []
     given_up = int(starts.min())
     for index in np.flatnonzero(opens | below).tolist():
@@ -156,7 +164,7 @@ def kinds(
             found[index] = IN_ORDER if is_probed else SENT_AGAIN if is_new else REPEATED
             continue
         late_s = float(seen_s[index] - seen_s[opened])
-        is_overtaken = late_s < round_trip_s
+        is_overtaken = late_s < soon_s
         if stamps is not None and min(stamps[index], stamps[opened]) >= 0:
             older = int(stamps[opened] - stamps[index])
             is_overtaken = older > 0 or (older == 0 and is_overtaken)

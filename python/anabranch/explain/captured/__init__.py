@@ -437,25 +437,32 @@ def _place(flow: Flow, senders: Sequence[Sender]) -> int | None:
     """The side at which a flow was captured; None where both ends are seen, -1 if nothing tells.
 
     At the side that opens the connection the answer takes long to come, and at the other one what
-    follows on it. Where that is not in the capture, packets that were lost before this place fill
-    holes here, and those that were lost behind it are seen twice.
+    follows on it. Where that is not in the capture, or both take as long (between the ends, or in
+    one file of both), packets that were lost before this place fill holes here, and those that were
+    lost behind it are seen twice.
     """
     if not flow.places(0) & flow.places(1):
         return None
     first, second = flow.paths[0].ways
+    is_opened = False
     if first is not None and second is not None and first.is_asking(1).any():
         asked_s, answer_s = float(first.sent.sent_s[0]), float(second.sent.sent_s[0])
         later = first.sent.sent_s[1:]
         later = later[later >= answer_s]
         if len(later):
-            return int(later[0] - answer_s > answer_s - asked_s)
+            is_opened = True
+            waits_s = answer_s - asked_s, float(later[0]) - answer_s
+            if max(waits_s) > holes.CLEARLY * min(waits_s):
+                return int(waits_s[1] > waits_s[0])
     side = max((0, 1), key=lambda side: sum(track.octets for track in senders[side].tracks))
     filled = repeated = 0
     for way in flow.directions(side):
         data = way.has_data()
         filled += int((way.fills[data] == holes.SENT_AGAIN).sum())
         repeated += int((way.fate[data] & REPEATED != 0).sum())
-    return 1 - side if filled > repeated else _UNKNOWN
+    if filled > repeated:
+        return 1 - side
+    return side if is_opened else _UNKNOWN
 
 
 def _used(flow: Flow, side: int) -> list[int]:

@@ -80,6 +80,7 @@ def look(capture: Capture, packets: Packets) -> Looked:
         key[rows] ^ place[rows].astype(np.uint64),
         seen_s[rows],
         flow[rows],
+        forward=forward[rows],
         tells_apart=tells,
         is_numbered=_is_numbered(packets)[rows],
         round_trip_s=trips[flow[rows]],
