@@ -94,6 +94,13 @@ pub struct Config {
     /// which costs a round trip (RFC 9000 section 8.1.2); default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
+    /// What becomes of data that the client sends before the handshake is complete (0-RTT, RFC 9001 section
+    /// 4.6), with a ticket of a connection before: "accepted", by a handshake without certificates, or
+    /// "rejected", after which it is sent again. The client remembers the server's limits to be those of its
+    /// own settings (RFC 9000 section 7.4.1), and a server with smaller ones rejects the data. Default: none
+    /// is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_data: Option<EarlyData>,
     /// After how many packets under one key an end updates the keys (RFC 9001 section 6), from 1 to 8388608,
     /// which is the most that AES-GCM permits (section 6.6); default 4194304. It waits for the peer to have
     /// the update before, and three probe timeouts more.
@@ -116,6 +123,17 @@ pub struct Config {
     /// The path that is used, or used first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
+}
+
+/// What becomes of early data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QuicEarlyData")]
+pub enum EarlyData {
+    /// The server takes it.
+    Accepted,
+    /// The server has forgotten the ticket.
+    Rejected,
 }
 
 /// When a client moves to another of its addresses.

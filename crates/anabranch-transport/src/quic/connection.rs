@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::application::{Main, Pending};
 use super::close::Closing;
-use super::config::Config;
+use super::config::{Config, EarlyData};
 use super::congestion::Congestion;
 use super::connection_ids::{Numbers, OwnIds, PeerIds};
 use super::door::{Admission, Door};
@@ -13,7 +13,7 @@ use super::ecn::EcnValidation;
 use super::errors::Violation;
 use super::flow_control::FlowControl;
 use super::frames::Wants;
-use super::handshake::Handshake;
+use super::handshake::{Early, Handshake};
 use super::key_update::KeyPhases;
 use super::messages::Messages;
 use super::parameters::{LEAST_DATAGRAM, Parameters};
@@ -302,6 +302,7 @@ impl Connection {
         self.handshake.original = original;
         self.paths[0].peer_ids.set_first(original);
         self.begin_handshake();
+        self.offer_early_data();
     }
 
     /// Takes the connection that a client's first packet opens, which came between these addresses.
@@ -320,6 +321,9 @@ impl Connection {
         self.handshake.retry = retry;
         // Who shows the token has got it (RFC 9000 section 8.1.2).
         self.paths[0].route = Route::new(from, retry.is_some());
+        if self.parameters.early_data == Some(EarlyData::Accepted) {
+            self.handshake.early = Early::Awaited;
+        }
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;

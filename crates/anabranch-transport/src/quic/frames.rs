@@ -7,7 +7,7 @@ use super::sent_packets::{Content, Contents};
 use super::space::SpaceId;
 use super::streams::Stream as Entry;
 use crate::flow::Payload;
-use crate::wire::quic::{Frame, Packet, Stream, varint};
+use crate::wire::quic::{Frame, Level, Packet, Stream, varint};
 
 /// Frames about the connection that wait to be sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -220,6 +220,9 @@ impl Connection {
             } else {
                 self.flow.sent += length;
                 self.stats.bytes_sent += length;
+                if room.packet.level == Level::ZeroRtt {
+                    self.stats.early_bytes_sent += length;
+                }
             }
             self.streams.rotate();
             if !has_length {

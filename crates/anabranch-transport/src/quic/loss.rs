@@ -45,8 +45,11 @@ impl Connection {
             || self.space(SpaceId::Handshake).largest_acknowledged.is_some()
     }
 
+    /// Whether something that has a probe timeout waits for an acknowledgement: data has none before the
+    /// handshake is confirmed (section 6.2.1), and does not keep a client from asking.
     fn has_eliciting_in_flight(&self) -> bool {
-        self.space_ids().any(|id| self.space(id).sent.eliciting > 0)
+        let is_timed = |id: &SpaceId| self.handshake.is_confirmed || Handshake::place(*id).is_some();
+        self.space_ids().filter(is_timed).any(|id| self.space(id).sent.eliciting > 0)
     }
 
     /// The probe timeout that expires first, and its space (appendix A.8: `GetPtoTimeAndSpace`).

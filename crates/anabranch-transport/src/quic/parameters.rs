@@ -1,6 +1,6 @@
 //! The settings of an endpoint, all of them known.
 
-use super::config::{Config, Handshake, Migration};
+use super::config::{Config, EarlyData, Handshake, Migration};
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
@@ -52,6 +52,7 @@ pub struct Parameters {
     pub(super) keep_alive: Option<Duration>,
     pub(super) connection_id_bytes: usize,
     pub(super) retry: bool,
+    pub(super) early_data: Option<EarlyData>,
     /// Packets under one key.
     pub(super) key_update: u64,
     pub(super) migration: Migration,
@@ -97,6 +98,7 @@ impl Config {
             keep_alive: self.keep_alive,
             connection_id_bytes: self.connection_id_bytes.map_or(values.connection_id_bytes, usize::from),
             retry: self.retry.unwrap_or(false),
+            early_data: self.early_data,
             key_update: self.key_update.unwrap_or(KEY_UPDATE).into(),
             migration: self.migration.unwrap_or_default(),
             handshake: self.handshake.unwrap_or_default(),

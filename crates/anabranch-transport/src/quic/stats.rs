@@ -41,6 +41,11 @@ counters! {
         ce_reported: One;
         /// Bytes of stream data sent for the first time.
         bytes_sent: Bytes;
+        /// Bytes of stream data sent before the handshake was complete (0-RTT); they are among `bytes_sent` unless
+        /// the server has rejected them.
+        early_bytes_sent: Bytes;
+        /// The part of them that the server has rejected.
+        early_bytes_rejected: Bytes;
         /// Bytes of stream data sent again.
         bytes_retransmitted: Bytes;
         /// Bytes of stream data that the peer has acknowledged.

@@ -1,6 +1,7 @@
 //! Drills: what an end does, step by step, by section of RFC 9000 and RFC 9002.
 
 mod closing;
+mod early_data;
 mod handshake;
 mod key_update;
 mod loss;

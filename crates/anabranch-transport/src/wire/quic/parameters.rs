@@ -45,6 +45,21 @@ pub struct Parameters {
     pub retry_source: Option<ConnectionId>,
     /// The largest DATAGRAM frame that it takes; 0 for none (RFC 9221 section 3).
     pub max_datagram_frame_size: u64,
+    /// What the same message says about early data. It stands in TLS's own extensions and is not among the
+    /// bytes of the parameters.
+    pub early_data: EarlyData,
+}
+
+/// What a message of the handshake says about early data (RFC 8446 section 4.2.10, RFC 9001 section 4.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// Nothing: there is none, or the server rejects it.
+    #[default]
+    None,
+    /// The client sends some, with a ticket that has what it remembers of the server (RFC 9000 section 7.4.1).
+    Offered(Box<Parameters>),
+    /// The server takes it.
+    Accepted,
 }
 
 /// Another address of the server (RFC 9000 section 18.2).
@@ -82,6 +97,7 @@ impl Default for Parameters {
             initial_source: None,
             retry_source: None,
             max_datagram_frame_size: 0,
+            early_data: EarlyData::None,
         }
     }
 }
