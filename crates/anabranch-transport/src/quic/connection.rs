@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
+use super::ack_frequency::AckFrequency;
 use super::application::{Main, Pending};
 use super::close::Closing;
 use super::config::{Config, EarlyData};
@@ -122,6 +123,7 @@ pub struct Connection {
     /// Streams of which something was refused for want of room.
     pub(super) refused: Vec<u64>,
     pub(super) messages: Messages,
+    pub(super) ack_frequency: AckFrequency,
     pub(super) wants: Wants,
     /// Whether the application has closed, and messages are all that is waited for.
     pub(super) wants_close: bool,
@@ -215,6 +217,7 @@ impl Connection {
             pending: BTreeMap::new(),
             refused: Vec::new(),
             messages: Messages::default(),
+            ack_frequency: AckFrequency::new(parameters.ack_rule),
             wants: Wants::default(),
             wants_close: false,
             is_paused: false,
@@ -253,8 +256,10 @@ impl Connection {
     /// When acknowledgements of a space leave (RFC 9000 section 13.2.1: at once in the handshake).
     pub(super) const fn rule_of(&self, id: SpaceId) -> AckRule {
         match id {
-            SpaceId::Initial | SpaceId::Handshake => AckRule { every: 1, delay: Duration::ZERO },
-            SpaceId::Data(_) => self.parameters.ack_rule,
+            SpaceId::Initial | SpaceId::Handshake => {
+                AckRule { every: 1, delay: Duration::ZERO, reordering: None }
+            }
+            SpaceId::Data(_) => self.ack_frequency.rule,
         }
     }
 

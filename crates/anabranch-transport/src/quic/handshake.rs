@@ -170,6 +170,7 @@ impl Connection {
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: settings.ack_rule.delay.as_nanos() / 1_000_000,
             initial_source: Some(first),
+            min_ack_delay: settings.min_ack_delay.map(|delay| delay.as_nanos() / 1_000),
             early_data: self.early_data_said(),
             ..self.limits()
         }
@@ -237,6 +238,10 @@ impl Connection {
             "an ID in the transport parameters is not that of packets",
         );
         let peer = self.handshake.peer.as_deref().cloned().unwrap_or_default();
+        if peer.min_ack_delay.is_some_and(|delay| delay > peer.max_ack_delay * 1_000) {
+            const REASON: &str = "the least delay of acknowledgements is longer than the longest one";
+            return Err(violation(code::TRANSPORT_PARAMETER_ERROR, REASON));
+        }
         if peer.initial_source != Some(self.peer_source) {
             return Err(WRONG);
         }
@@ -269,6 +274,7 @@ impl Connection {
         self.handshake.took = Some(now.saturating_since(self.handshake.began));
         self.end_early_data(now);
         self.open();
+        self.wants.ack_frequency = self.asks_for_acknowledgements();
         let (limit, length) = (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
         let numbers = &mut self.numbers;
         self.paths[0].own_ids.fill(limit, length, numbers);

@@ -21,6 +21,7 @@
 //! tickets or tokens for later connections; the spin bit is 0; the congestion window
 //! falls at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
 
+mod ack_frequency;
 mod acknowledgement;
 mod application;
 mod close;

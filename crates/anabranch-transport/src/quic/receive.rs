@@ -196,6 +196,10 @@ impl Connection {
         match frame {
             Frame::Stream(stream) => return self.on_stream(now, stream),
             Frame::Ack(ack) => return self.on_ack(now, id, ack),
+            &Frame::AckFrequency { sequence, threshold, delay, reordering } => {
+                return self.on_ack_frequency(sequence, threshold, delay, reordering);
+            }
+            Frame::ImmediateAck => return self.on_immediate_ack(now, id),
             Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } => {}
             Frame::Crypto { position, data } => return self.on_crypto(now, id, *position, data.length),
             Frame::Datagram { data, .. } => return self.on_message(*data),

@@ -23,6 +23,8 @@ counters! {
         out_of_order_received: One;
         /// Packets sent that only acknowledge.
         acks_sent: One;
+        /// `ACK_FREQUENCY` frames sent (draft-ietf-quic-ack-frequency-14).
+        ack_frequency_sent: One;
         /// Packets taken for lost.
         packets_lost: One;
         /// Packets taken for lost that had arrived.

@@ -1,5 +1,6 @@
 //! Drills: what an end does, step by step, by section of RFC 9000 and RFC 9002.
 
+mod ack_frequency;
 mod closing;
 mod early_data;
 mod handshake;
