@@ -284,8 +284,7 @@ mod tests {
     fn what_waits_is_not_forgotten() {
         let rule = AckRule { every: 100, delay: Duration::from_secs(1), reordering: Some(10) };
         let mut arrived = Arrived::default();
-        let mut arrive =
-            |number, arrived: &mut Arrived| arrived.insert(Time::ZERO, number, true, false, rule);
+        let arrive = |number, arrived: &mut Arrived| arrived.insert(Time::ZERO, number, true, false, rule);
         arrive(0, &mut arrived);
         arrive(2, &mut arrived);
         arrived.on_acknowledged();

@@ -2,7 +2,7 @@
 
 use crate::flow::Side;
 use crate::quic::config::{AckFrequency, Migration};
-use crate::quic::testing::{Drill, Pair, ms};
+use crate::quic::testing::{Drill, Logged, Pair, ms};
 use crate::quic::{Config, code};
 use crate::time::Duration;
 use crate::wire::quic::{Frame, Level};
@@ -170,7 +170,7 @@ fn probes_and_moves_ask_for_acknowledgements() {
     assert_eq!(pair.received_bytes(Side::B), 400_000);
     let with = |path: u8| {
         let there = pair.from(Side::A).into_iter().filter(move |logged| logged.path.0 == path);
-        let frames: Vec<Frame> = there.flat_map(|logged| logged.frames()).cloned().collect();
+        let frames: Vec<Frame> = there.flat_map(Logged::frames).cloned().collect();
         let at_once = frames.iter().filter(|frame| **frame == Frame::ImmediateAck).count();
         (at_once, requests(frames).len())
     };
