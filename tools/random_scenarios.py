@@ -257,9 +257,10 @@ class Generator:
         flow["app"] = app
         if draw.random() < 0.12:
             flow["count"] = draw.choice((2, 3, 12))
-        if draw.random() < 0.05:
+        if draw.random() < (0.3 if kind == "quic" else 0.05):
+            changes = ("rebind_port", "rebind_address") if kind == "quic" else ("add", "delete")
             flow["addresses"] = [
-                {"at": self._quantity("Duration", None), draw.choice(("add", "delete")): paths[-1]}
+                {"at": self._quantity("Duration", None), draw.choice(changes): flow["paths"][-1]}
             ]
         if draw.random() < 0.05:
             flow["transport_to"] = self._variant("TransportConfig", "kind", kind)

@@ -129,6 +129,7 @@ impl Connection {
     fn on_content_acknowledged(&mut self, id: SpaceId, content: Content) {
         match content {
             Content::Ack(largest) => self.space_mut(id).arrived.forget_up_to(largest),
+            Content::AckFrequency(sequence) => self.ack_frequency.on_acknowledged(sequence),
             Content::Crypto { position, length } => {
                 if let Some(place) = super::handshake::Handshake::place(id) {
                     self.handshake.crypto[place].send.on_acknowledged(position, length.into(), false);
@@ -169,6 +170,9 @@ impl Connection {
     pub(super) fn on_content_lost(&mut self, id: SpaceId, content: Content, is_probe: bool) {
         match content {
             Content::Ack(_) => {}
+            Content::AckFrequency(sequence) => {
+                self.wants.ack_frequency |= self.ack_frequency.on_lost(sequence);
+            }
             Content::Crypto { position, length } => {
                 if let Some(place) = super::handshake::Handshake::place(id) {
                     self.handshake.crypto[place].send.on_lost(position, length.into(), false);

@@ -26,7 +26,7 @@ pub(super) struct Main {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pending {
     pub(super) written: u64,
-    is_finished: bool,
+    pub(super) is_finished: bool,
 }
 
 impl Connection {
@@ -286,7 +286,12 @@ impl Connection {
     /// Closes the connection when both directions of the main stream are through, and those of all others, or
     /// the last message has left where there are no streams.
     pub(super) fn check_finished(&mut self, now: Time) {
-        if self.state != State::Open {
+        // With early data all may be done before the server can read 1-RTT packets, in which the client closes.
+        let is_ready = match self.parameters.early_data {
+            None => self.handshake.is_complete,
+            Some(_) => self.handshake.is_confirmed,
+        };
+        if self.state != State::Open || !is_ready {
             return;
         }
         let is_finished = if self.is_live {

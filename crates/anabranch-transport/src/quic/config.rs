@@ -36,6 +36,15 @@ pub struct Config {
     /// 13.2.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_every: Option<u32>,
+    /// How this end asks its peer to acknowledge (draft-ietf-quic-ack-frequency-14), if the peer has a
+    /// `min_ack_delay`; default: it does not ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_frequency: Option<AckFrequency>,
+    /// The shortest delay of its acknowledgements that the peer may ask for, at most `max_ack_delay`; default
+    /// 1 ms, or `max_ack_delay` if that is shorter, where this end has an `ack_frequency` itself, and otherwise
+    /// the peer may not ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_ack_delay: Option<Duration>,
     /// How many packets behind one that is acknowledged a packet is lost, at least 3; default 3 (RFC 9002
     /// section 6.1.1).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +103,13 @@ pub struct Config {
     /// which costs a round trip (RFC 9000 section 8.1.2); default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
+    /// What becomes of data that the client sends before the handshake is complete (0-RTT, RFC 9001 section
+    /// 4.6), with a ticket of a connection before: "accepted", by a handshake without certificates, or
+    /// "rejected", after which it is sent again. The client remembers the server's limits to be those of its
+    /// own settings (RFC 9000 section 7.4.1), and a server with smaller ones rejects the data. Default: none
+    /// is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_data: Option<EarlyData>,
     /// After how many packets under one key an end updates the keys (RFC 9001 section 6), from 1 to 8388608,
     /// which is the most that AES-GCM permits (section 6.6); default 4194304. It waits for the peer to have
     /// the update before, and three probe timeouts more.
@@ -116,6 +132,40 @@ pub struct Config {
     /// The path that is used, or used first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
+}
+
+/// How a sender asks its peer to acknowledge (draft-ietf-quic-ack-frequency-14 section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "QuicAckFrequency")]
+pub struct AckFrequency {
+    /// How many packets that elicit an acknowledgement may come without one, from 0 to 1000; default 9.
+    pub threshold: u32,
+    /// How long an acknowledgement may be delayed, less than 16.384 s; the peer's `min_ack_delay` if that is
+    /// longer. Default: the peer's own `max_ack_delay`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ack_delay: Option<Duration>,
+    /// How far packets may be out of order before that is acknowledged at once, from 0 to 10000; 0 is any
+    /// distance. Default: `packet_threshold`, from which on a packet is lost (section 9).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordering_threshold: Option<u32>,
+}
+
+impl Default for AckFrequency {
+    fn default() -> Self {
+        Self { threshold: 9, max_ack_delay: None, reordering_threshold: None }
+    }
+}
+
+/// What becomes of early data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QuicEarlyData")]
+pub enum EarlyData {
+    /// The server takes it.
+    Accepted,
+    /// The server has forgotten the ticket.
+    Rejected,
 }
 
 /// When a client moves to another of its addresses.

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
+use super::ack_frequency::AckFrequency;
 use super::application::{Main, Pending};
 use super::close::Closing;
-use super::config::Config;
+use super::config::{Config, EarlyData};
 use super::congestion::Congestion;
 use super::connection_ids::{Numbers, OwnIds, PeerIds};
 use super::door::{Admission, Door};
@@ -13,7 +14,7 @@ use super::ecn::EcnValidation;
 use super::errors::Violation;
 use super::flow_control::FlowControl;
 use super::frames::Wants;
-use super::handshake::Handshake;
+use super::handshake::{Early, Handshake};
 use super::key_update::KeyPhases;
 use super::messages::Messages;
 use super::parameters::{LEAST_DATAGRAM, Parameters};
@@ -122,6 +123,7 @@ pub struct Connection {
     /// Streams of which something was refused for want of room.
     pub(super) refused: Vec<u64>,
     pub(super) messages: Messages,
+    pub(super) ack_frequency: AckFrequency,
     pub(super) wants: Wants,
     /// Whether the application has closed, and messages are all that is waited for.
     pub(super) wants_close: bool,
@@ -215,6 +217,7 @@ impl Connection {
             pending: BTreeMap::new(),
             refused: Vec::new(),
             messages: Messages::default(),
+            ack_frequency: AckFrequency::new(parameters.ack_rule),
             wants: Wants::default(),
             wants_close: false,
             is_paused: false,
@@ -253,8 +256,10 @@ impl Connection {
     /// When acknowledgements of a space leave (RFC 9000 section 13.2.1: at once in the handshake).
     pub(super) const fn rule_of(&self, id: SpaceId) -> AckRule {
         match id {
-            SpaceId::Initial | SpaceId::Handshake => AckRule { every: 1, delay: Duration::ZERO },
-            SpaceId::Data(_) => self.parameters.ack_rule,
+            SpaceId::Initial | SpaceId::Handshake => {
+                AckRule { every: 1, delay: Duration::ZERO, reordering: None }
+            }
+            SpaceId::Data(_) => self.ack_frequency.rule,
         }
     }
 
@@ -302,6 +307,7 @@ impl Connection {
         self.handshake.original = original;
         self.paths[0].peer_ids.set_first(original);
         self.begin_handshake();
+        self.offer_early_data();
     }
 
     /// Takes the connection that a client's first packet opens, which came between these addresses.
@@ -320,6 +326,9 @@ impl Connection {
         self.handshake.retry = retry;
         // Who shows the token has got it (RFC 9000 section 8.1.2).
         self.paths[0].route = Route::new(from, retry.is_some());
+        if self.parameters.early_data == Some(EarlyData::Accepted) {
+            self.handshake.early = Early::Awaited;
+        }
         self.opened_by.truncate(MOST_REMEMBERED - 1);
         self.opened_by.push_front(first.destination);
         self.has_peer_source = true;

@@ -7,7 +7,7 @@ use super::sent_packets::{Content, Contents};
 use super::space::SpaceId;
 use super::streams::Stream as Entry;
 use crate::flow::Payload;
-use crate::wire::quic::{Frame, Packet, Stream, varint};
+use crate::wire::quic::{Frame, Level, Packet, Stream, varint};
 
 /// Frames about the connection that wait to be sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,11 +17,18 @@ pub(super) struct Wants {
     pub(super) max_data: bool,
     pub(super) data_blocked: bool,
     pub(super) ping: bool,
+    pub(super) ack_frequency: bool,
+    pub(super) immediate_ack: bool,
 }
 
 impl Wants {
     pub(super) const fn has_any(self) -> bool {
-        self.handshake_done || self.max_data || self.data_blocked || self.ping
+        self.handshake_done
+            || self.max_data
+            || self.data_blocked
+            || self.ping
+            || self.ack_frequency
+            || self.immediate_ack
     }
 }
 
@@ -109,6 +116,16 @@ impl Connection {
             let frame = Frame::DataBlocked { limit: self.flow.limit };
             self.wants.data_blocked = !room.add(frame, Some(Content::DataBlocked));
             self.stats.data_blocked_sent += u64::from(!self.wants.data_blocked);
+        }
+        if self.wants.ack_frequency {
+            let (frame, content) = self.request_of_acknowledgements();
+            self.wants.ack_frequency = !room.add(frame, Some(content));
+            if !self.wants.ack_frequency {
+                self.note_request();
+            }
+        }
+        if self.wants.immediate_ack {
+            self.wants.immediate_ack = !room.add(Frame::ImmediateAck, None);
         }
         if self.wants.ping {
             self.wants.ping = !room.add(Frame::Ping, None);
@@ -220,6 +237,9 @@ impl Connection {
             } else {
                 self.flow.sent += length;
                 self.stats.bytes_sent += length;
+                if room.packet.level == Level::ZeroRtt {
+                    self.stats.early_bytes_sent += length;
+                }
             }
             self.streams.rotate();
             if !has_length {

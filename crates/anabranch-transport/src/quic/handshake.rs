@@ -3,7 +3,6 @@
 
 use super::config::Handshake as Sizes;
 use super::connection::{Connection, State};
-use super::connection_ids::MOST as MOST_IDS;
 use super::errors::{Violation, code, violation};
 use super::ranges::Ranges;
 use super::send_stream::SendStream;
@@ -11,7 +10,7 @@ use super::space::SpaceId;
 use crate::endpoint::{Event, Output};
 use crate::flow::Side;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{ConnectionId, Level, Parameters, varint};
+use crate::wire::quic::{ConnectionId, EarlyData, Level, Parameters, varint};
 
 /// How far beyond what has been read CRYPTO frames may reach (RFC 9000 section 7.5: at least 4096 bytes).
 const CRYPTO_BUFFER: u64 = 1 << 18;
@@ -19,8 +18,6 @@ const CRYPTO_BUFFER: u64 = 1 << 18;
 pub(super) const MOST_WAITING: usize = 10;
 /// The exponent of acknowledgement delays (RFC 9000 section 18.2).
 pub(super) const ACK_DELAY_EXPONENT: u64 = 3;
-/// RFC 9221 section 3: any frame that fits into a packet.
-const DATAGRAM_FRAME_BYTES: u64 = 65_535;
 
 /// The CRYPTO stream of a level, in both directions.
 #[derive(Debug)]
@@ -38,6 +35,7 @@ pub(super) struct Handshake {
     pub(super) crypto: [CryptoStream; 2],
     /// Whether this end has the keys of Handshake packets, and of 1-RTT packets.
     pub(super) has_handshake_keys: bool,
+    pub(super) early: Early,
     pub(super) is_complete: bool,
     pub(super) is_confirmed: bool,
     /// Whether the keys of Initial and of Handshake packets are gone.
@@ -51,6 +49,19 @@ pub(super) struct Handshake {
     pub(super) peer: Option<Box<Parameters>>,
     pub(super) began: Time,
     pub(super) took: Option<Duration>,
+}
+
+/// Early data (RFC 9001 section 4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Early {
+    /// There is none, or the server has rejected it.
+    None,
+    /// A server waits for the `ClientHello`, with which it knows.
+    Awaited,
+    /// A client sends some, and does not know yet what becomes of it.
+    Offered,
+    /// The server takes it, until then.
+    Accepted(Time),
 }
 
 impl CryptoStream {
@@ -80,6 +91,7 @@ impl Handshake {
         Self {
             crypto: [CryptoStream::new(), CryptoStream::new()],
             has_handshake_keys: false,
+            early: Early::None,
             is_complete: false,
             is_confirmed: false,
             is_discarded: [false; 2],
@@ -99,14 +111,28 @@ impl Handshake {
             Level::Handshake => self.has_handshake_keys && !self.is_discarded[1],
             // A server reads nothing before the handshake is complete (RFC 9001 section 5.7).
             Level::OneRtt => self.is_complete,
-            Level::ZeroRtt => false,
+            Level::ZeroRtt => matches!(self.early, Early::Accepted(_)),
+        }
+    }
+
+    /// The level of the packets of a space that leave now; [`None`] without keys.
+    pub(super) const fn sending_level(&self, id: SpaceId) -> Option<Level> {
+        let level = id.level();
+        match (level, &self.early) {
+            (Level::OneRtt, Early::Offered) if !self.is_complete => Some(Level::ZeroRtt),
+            // RFC 9001 section 4.1.1: a server can write before the client has finished. It does so where it
+            // has something to answer.
+            (Level::OneRtt, Early::Accepted(_)) => Some(level),
+            _ if self.has_keys(level) => Some(level),
+            _ => None,
         }
     }
 
     /// Whether the keys of a level are yet to come.
     pub(super) const fn awaits_keys(&self, level: Level) -> bool {
         match level {
-            Level::Initial | Level::ZeroRtt => false,
+            Level::Initial => false,
+            Level::ZeroRtt => matches!(self.early, Early::Awaited),
             Level::Handshake => !self.has_handshake_keys,
             Level::OneRtt => !self.is_complete,
         }
@@ -141,18 +167,12 @@ impl Connection {
             stateless_reset_token: is_server.then(|| self.door.reset_token(first)),
             retry_source: self.handshake.retry.filter(|_| is_server),
             max_idle_timeout: settings.idle_timeout.as_nanos() / 1_000_000,
-            initial_max_data: settings.max_data,
-            initial_max_stream_data_bidi_local: settings.max_stream_data,
-            initial_max_stream_data_bidi_remote: settings.max_stream_data,
-            initial_max_stream_data_uni: settings.max_stream_data,
-            initial_max_streams_bidi: settings.max_streams,
-            initial_max_streams_uni: settings.max_streams,
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: settings.ack_rule.delay.as_nanos() / 1_000_000,
-            active_connection_id_limit: MOST_IDS,
             initial_source: Some(first),
-            max_datagram_frame_size: if settings.datagrams { DATAGRAM_FRAME_BYTES } else { 0 },
-            ..Parameters::default()
+            min_ack_delay: settings.min_ack_delay.map(|delay| delay.as_nanos() / 1_000),
+            early_data: self.early_data_said(),
+            ..self.limits()
         }
     }
 
@@ -180,8 +200,7 @@ impl Connection {
             return Ok(());
         }
         let [initial, later] = [0, 1].map(|place: usize| self.handshake.crypto[place].read);
-        let Sizes { client_hello, server_hello, certificate, server_rest, client_finished } =
-            self.parameters.handshake;
+        let Sizes { client_hello, server_hello, client_finished, .. } = self.parameters.handshake;
         if !self.handshake.has_handshake_keys {
             let hello = if self.side == Side::A { server_hello } else { client_hello };
             if initial < hello.0 {
@@ -190,14 +209,18 @@ impl Connection {
             self.handshake.has_handshake_keys = true;
             if self.side == Side::B {
                 self.handshake.crypto[0].send.written += server_hello.0;
-                self.handshake.crypto[1].send.written += certificate.0 + server_rest.0;
                 self.take_parameters()?;
+                let is_accepted = self.accept_early_data();
+                let flight = self.flight(is_accepted);
+                self.handshake.crypto[1].send.written += flight;
             }
         }
         if self.handshake.is_complete {
             return Ok(());
         }
-        let last = if self.side == Side::A { certificate.0 + server_rest.0 } else { client_finished.0 };
+        let is_accepted =
+            self.handshake.peer.as_ref().is_some_and(|peer| peer.early_data == EarlyData::Accepted);
+        let last = if self.side == Side::A { self.flight(is_accepted) } else { client_finished.0 };
         if later >= last {
             if self.side == Side::A {
                 self.take_parameters()?;
@@ -215,6 +238,10 @@ impl Connection {
             "an ID in the transport parameters is not that of packets",
         );
         let peer = self.handshake.peer.as_deref().cloned().unwrap_or_default();
+        if peer.min_ack_delay.is_some_and(|delay| delay > peer.max_ack_delay * 1_000) {
+            const REASON: &str = "the least delay of acknowledgements is longer than the longest one";
+            return Err(violation(code::TRANSPORT_PARAMETER_ERROR, REASON));
+        }
         if peer.initial_source != Some(self.peer_source) {
             return Err(WRONG);
         }
@@ -232,16 +259,25 @@ impl Connection {
         Ok(())
     }
 
+    /// The application may write from now on.
+    pub(super) fn open(&mut self) {
+        if self.state == State::Opening {
+            self.state = State::Open;
+            self.outputs.push_back(Output::Event(Event::Connected));
+        }
+        self.open_main_stream();
+    }
+
     /// Both ends have said everything (RFC 9001 section 4.1.1).
     pub(super) fn complete(&mut self, now: Time) {
         self.handshake.is_complete = true;
         self.handshake.took = Some(now.saturating_since(self.handshake.began));
-        self.state = State::Open;
-        self.outputs.push_back(Output::Event(Event::Connected));
+        self.end_early_data(now);
+        self.open();
+        self.wants.ack_frequency = self.asks_for_acknowledgements();
         let (limit, length) = (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
         let numbers = &mut self.numbers;
         self.paths[0].own_ids.fill(limit, length, numbers);
-        self.open_main_stream();
         if self.side == Side::B {
             // Section 4.1.2: for a server it is confirmed at once.
             self.wants.handshake_done = true;

@@ -34,7 +34,7 @@ impl Connection {
 
     /// The longest delay of the peer's acknowledgements.
     pub(super) fn peer_ack_delay(&self) -> Duration {
-        Duration::from_millis(self.peer.max_ack_delay)
+        self.ack_frequency.delay_of(&self.peer)
     }
 
     /// Whether the server has certainly validated the client's address (appendix A.8). If it has not, its
@@ -45,8 +45,11 @@ impl Connection {
             || self.space(SpaceId::Handshake).largest_acknowledged.is_some()
     }
 
+    /// Whether something that has a probe timeout waits for an acknowledgement: data has none before the
+    /// handshake is confirmed (section 6.2.1), and does not keep a client from asking.
     fn has_eliciting_in_flight(&self) -> bool {
-        self.space_ids().any(|id| self.space(id).sent.eliciting > 0)
+        let is_timed = |id: &SpaceId| self.handshake.is_confirmed || Handshake::place(*id).is_some();
+        self.space_ids().filter(is_timed).any(|id| self.space(id).sent.eliciting > 0)
     }
 
     /// The probe timeout that expires first, and its space (appendix A.8: `GetPtoTimeAndSpace`).
@@ -159,6 +162,8 @@ impl Connection {
     fn probe(&mut self, id: SpaceId) {
         let has_new = Handshake::place(id).is_none() && self.has_data_to_send();
         self.space_mut(id).probes = 2;
+        // Section 7 of draft-ietf-quic-ack-frequency-14.
+        self.wants.immediate_ack |= matches!(id, SpaceId::Data(_)) && self.asks_for_acknowledgements();
         if !has_new {
             self.send_outstanding_again(id);
         }

@@ -93,6 +93,8 @@ impl Connection {
             let challenge = self.challenge(now);
             self.paths[0].route.challenge = Some(challenge);
             self.paths[0].previous = None;
+            // Section 8.4 of draft-ietf-quic-ack-frequency-14.
+            self.wants.immediate_ack = self.asks_for_acknowledgements();
         }
         may
     }
@@ -118,7 +120,10 @@ impl Connection {
         }
         if !is_same_host {
             path.rtt = self.parameters.rtt();
+            // Section 8.4 of draft-ietf-quic-ack-frequency-14: the round trip is another one.
+            self.wants.ack_frequency = self.asks_for_acknowledgements();
         }
+        let path = &mut self.paths[0];
         // What is on its way says nothing about the new path: it is sent again, and no loss.
         let mut contents = Vec::new();
         for packet in path.space.sent.take_all() {

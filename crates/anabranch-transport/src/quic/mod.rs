@@ -16,11 +16,12 @@
 //! streams end by themselves, and messages go in DATAGRAM frames. A close is in order when both directions of
 //! all streams are through.
 //!
-//! Known deviations: no 0-RTT, preferred address or path MTU discovery; a client moves only when
+//! Known deviations: no preferred address or path MTU discovery; a client moves only when
 //! its path has failed; no session
 //! tickets or tokens for later connections; the spin bit is 0; the congestion window
 //! falls at once when a loss is found (RFC 9002 section 7.3.2 leaves that open).
 
+mod ack_frequency;
 mod acknowledgement;
 mod application;
 mod close;
@@ -31,6 +32,7 @@ mod connection_ids;
 mod door;
 #[cfg(test)]
 mod drills;
+mod early_data;
 mod ecn;
 mod errors;
 mod flow_control;

@@ -1,6 +1,6 @@
 //! The settings of an endpoint, all of them known.
 
-use super::config::{Config, Handshake, Migration};
+use super::config::{AckFrequency, Config, EarlyData, Handshake, Migration};
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
@@ -33,6 +33,8 @@ pub struct Parameters {
     found_datagram: u32,
     pub(super) initial_rtt: Duration,
     pub(super) ack_rule: AckRule,
+    pub(super) ack_frequency: Option<AckFrequency>,
+    pub(super) min_ack_delay: Option<Duration>,
     pub(super) packet_threshold: u64,
     pub(super) time_threshold: f64,
     pub(super) persistent_congestion: u32,
@@ -52,6 +54,7 @@ pub struct Parameters {
     pub(super) keep_alive: Option<Duration>,
     pub(super) connection_id_bytes: usize,
     pub(super) retry: bool,
+    pub(super) early_data: Option<EarlyData>,
     /// Packets under one key.
     pub(super) key_update: u64,
     pub(super) migration: Migration,
@@ -71,15 +74,21 @@ impl Config {
         let values = self.profile.values();
         let cc = self.cc.clone().unwrap_or(values.cc);
         let is_l4s = matches!(cc, cc::Config::Prague(_));
+        let max_ack_delay = self.max_ack_delay.unwrap_or(values.max_ack_delay);
+        let usual_min_ack_delay = self.ack_frequency.map(|_| GRANULARITY.min(max_ack_delay));
+        if let Some(delay) = self.min_ack_delay.filter(|delay| *delay > max_ack_delay) {
+            return Err(format!(
+                "min_ack_delay = {delay} is too long; it must be at most max_ack_delay, which is {max_ack_delay}"
+            ));
+        }
         Ok(Parameters {
             cc,
             max_datagram: self.max_datagram.map(|size| size.0 as u32),
             found_datagram: values.found_datagram,
             initial_rtt: self.initial_rtt.unwrap_or(values.initial_rtt),
-            ack_rule: AckRule {
-                every: self.ack_every.unwrap_or(2),
-                delay: self.max_ack_delay.unwrap_or(values.max_ack_delay),
-            },
+            ack_rule: AckRule { every: self.ack_every.unwrap_or(2), delay: max_ack_delay, reordering: None },
+            ack_frequency: self.ack_frequency,
+            min_ack_delay: self.min_ack_delay.or(usual_min_ack_delay),
             packet_threshold: self.packet_threshold.unwrap_or(3).into(),
             time_threshold: self.time_threshold.unwrap_or(1.125),
             persistent_congestion: self.persistent_congestion.unwrap_or(3),
@@ -97,6 +106,7 @@ impl Config {
             keep_alive: self.keep_alive,
             connection_id_bytes: self.connection_id_bytes.map_or(values.connection_id_bytes, usize::from),
             retry: self.retry.unwrap_or(false),
+            early_data: self.early_data,
             key_update: self.key_update.unwrap_or(KEY_UPDATE).into(),
             migration: self.migration.unwrap_or_default(),
             handshake: self.handshake.unwrap_or_default(),
@@ -135,9 +145,16 @@ impl Config {
         least("idle_timeout", self.idle_timeout, Duration::from_secs(1))?;
         least("keep_alive", self.keep_alive, Duration::from_millis(100))?;
         // RFC 9000 section 18.2: 2^14 ms or more is invalid.
-        if let Some(delay) = self.max_ack_delay.filter(|delay| *delay >= Duration::from_millis(1 << 14)) {
-            return Err(format!("max_ack_delay = {delay} is too long; it must be below 16.384 s"));
+        let asked = self.ack_frequency.unwrap_or_default();
+        for (key, delay) in
+            [("max_ack_delay", self.max_ack_delay), ("ack_frequency.max_ack_delay", asked.max_ack_delay)]
+        {
+            if let Some(delay) = delay.filter(|delay| *delay >= Duration::from_millis(1 << 14)) {
+                return Err(format!("{key} = {delay} is too long; it must be below 16.384 s"));
+            }
         }
+        count("ack_frequency.threshold", Some(asked.threshold), 0, 1_000)?;
+        count("ack_frequency.reordering_threshold", asked.reordering_threshold, 0, 10_000)?;
         let sizes = [
             ("send_buffer", self.send_buffer),
             ("max_data", self.max_data),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::Config;
-use super::config::{Handshake, Profile};
+use super::config::{AckFrequency, EarlyData, Handshake, Profile};
 use super::testing::{Pair, ms};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
@@ -20,6 +20,20 @@ fn buffer() -> impl Strategy<Value = Option<Bytes>> {
     prop_oneof![1_200..6_000_u64, 6_000..100_000_u64, Just(4 << 20)].prop_map(|size| Some(Bytes(size)))
 }
 
+fn ack_frequency() -> impl Strategy<Value = Option<AckFrequency>> {
+    let delay = proptest::option::of((0..200_u64).prop_map(ms));
+    let reordering = proptest::option::of(0..20_u32);
+    let asked =
+        (0..100_u32, delay, reordering).prop_map(|(threshold, max_ack_delay, reordering_threshold)| {
+            AckFrequency { threshold, max_ack_delay, reordering_threshold }
+        });
+    proptest::option::of(asked)
+}
+
+fn early_data() -> impl Strategy<Value = Option<EarlyData>> {
+    prop_oneof![Just(None), Just(Some(EarlyData::Accepted)), Just(Some(EarlyData::Rejected))]
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     let control = (0..cc::Config::tcp().len()).prop_map(|index| cc::Config::tcp().swap_remove(index));
     let profile = prop_oneof![Just(Profile::Rfc9000), Just(Profile::Quinn)];
@@ -27,10 +41,17 @@ fn any_config() -> impl Strategy<Value = Config> {
     (
         (profile, control, buffer(), buffer(), buffer()),
         (acks, 3..30_u32, 1.0..3.0_f64, 2..20_u32),
-        (any::<bool>(), any::<bool>(), 4..=20_u8, 1..20_000_u64, 1..10_u32, 1..200_u32),
+        (
+            any::<bool>(),
+            any::<bool>(),
+            4..=20_u8,
+            1..20_000_u64,
+            1..10_u32,
+            (1..200_u32, early_data(), ack_frequency()),
+        ),
     )
         .prop_map(|((profile, control, send, data, stream), (acks, packets, time, window), last)| {
-            let (pacing, ecn, id_bytes, certificate, streams, key_update) = last;
+            let (pacing, ecn, id_bytes, certificate, streams, (key_update, early_data, ack_frequency)) = last;
             let is_prague = matches!(control, cc::Config::Prague(_));
             Config {
                 profile,
@@ -49,6 +70,8 @@ fn any_config() -> impl Strategy<Value = Config> {
                 handshake: Some(Handshake { certificate: Bytes(certificate), ..Handshake::default() }),
                 max_streams: Some(streams),
                 key_update: Some(key_update),
+                early_data,
+                ack_frequency,
                 // No end gives up: losses of 30 % go on as long as the transfer does.
                 idle_timeout: Some(Duration::from_secs(4_000)),
                 ..Config::default()

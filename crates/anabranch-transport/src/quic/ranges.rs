@@ -29,6 +29,18 @@ impl Ranges {
         self.0.iter().copied()
     }
 
+    /// The first number from `from` on that is in no run.
+    pub(super) fn first_missing(&self, from: u64) -> u64 {
+        let mut missing = from;
+        for (start, end) in self.iter() {
+            if missing < start {
+                break;
+            }
+            missing = missing.max(end);
+        }
+        missing
+    }
+
     pub(super) fn contains(&self, number: u64) -> bool {
         let after = self.0.partition_point(|run| run.0 <= number);
         after > 0 && self.0[after - 1].1 > number

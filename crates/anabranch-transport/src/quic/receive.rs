@@ -97,7 +97,8 @@ impl Connection {
             return;
         }
         let is_ours = self.paths[0].own_ids.owns(packet.destination)
-            || (packet.level == Level::Initial && packet.destination == self.handshake.first());
+            || (matches!(packet.level, Level::Initial | Level::ZeroRtt)
+                && packet.destination == self.handshake.first());
         if !is_ours {
             return;
         }
@@ -114,6 +115,7 @@ impl Connection {
             Level::Initial => SpaceId::Initial,
             Level::Handshake => SpaceId::Handshake,
             Level::OneRtt => SpaceId::Data(0),
+            Level::ZeroRtt if self.reads_early_data(now) => SpaceId::Data(0),
             Level::ZeroRtt => return,
         };
         if packet.level == Level::OneRtt {
@@ -194,6 +196,10 @@ impl Connection {
         match frame {
             Frame::Stream(stream) => return self.on_stream(now, stream),
             Frame::Ack(ack) => return self.on_ack(now, id, ack),
+            &Frame::AckFrequency { sequence, threshold, delay, reordering } => {
+                return self.on_ack_frequency(sequence, threshold, delay, reordering);
+            }
+            Frame::ImmediateAck => return self.on_immediate_ack(now, id),
             Frame::Padding { .. } | Frame::Ping | Frame::DataBlocked { .. } => {}
             Frame::Crypto { position, data } => return self.on_crypto(now, id, *position, data.length),
             Frame::Datagram { data, .. } => return self.on_message(*data),

@@ -16,7 +16,7 @@ const LONGEST_TOKEN: usize = LEAST_DATAGRAM as usize / 2;
 impl Connection {
     /// Whether the server has not said anything yet.
     pub fn is_unanswered(&self) -> bool {
-        let is_opening = self.side == Side::A && self.state == State::Opening;
+        let is_opening = self.side == Side::A && matches!(self.state, State::Opening | State::Open);
         is_opening && !self.has_peer_source && self.handshake.retry.is_none()
     }
 
@@ -54,6 +54,8 @@ impl Connection {
         // Section 17.2.5.3: the same message, in packets with further numbers.
         let hello = &mut self.handshake.crypto[0].send;
         hello.on_lost(0, hello.sent, false);
+        // RFC 9001 section 4.6.2: and early data again.
+        self.send_early_data_again();
     }
 
     /// The server knows other versions only: the attempt is over (section 6.2).

@@ -52,7 +52,7 @@ impl Connection {
         let room = u64::from(self.datagram_bytes).min(allowance) as usize;
         let mut making = Making { packets: SmallVec::new(), written: ArrayVec::new(), left: room, room };
         for id in self.space_ids() {
-            if self.handshake.has_keys(id.level()) {
+            if self.handshake.sending_level(id).is_some() {
                 self.write_packet(now, id, may_send, room, &mut making);
             }
         }
@@ -68,7 +68,7 @@ impl Connection {
     /// Nothing leaves: what holds it back (RFC 9002 section 7.8).
     fn note_limit(&mut self, held: Option<Time>, may_send: bool, allowance: u64) {
         let mut ids = self.space_ids();
-        let waits = ids.any(|id| self.handshake.has_keys(id.level()) && self.has_content(id));
+        let waits = ids.any(|id| self.handshake.sending_level(id).is_some() && self.has_content(id));
         let congestion = &mut self.paths[0].congestion;
         congestion.pacing.timer = held.filter(|_| waits).unwrap_or(Time::NEVER);
         if waits && !may_send {
@@ -86,7 +86,8 @@ impl Connection {
 
     /// Whether data, of streams or messages, waits to be sent.
     pub(super) fn has_data_to_send(&self) -> bool {
-        self.handshake.is_complete && (self.streams.has_ready() || !self.messages.is_empty())
+        let may_send = self.handshake.sending_level(SpaceId::Data(0)).is_some();
+        may_send && (self.streams.has_ready() || !self.messages.is_empty())
     }
 
     /// Whether a space has something to send that elicits an acknowledgement.
@@ -176,14 +177,15 @@ impl Connection {
     pub(super) fn blank(&self, id: SpaceId, number: u64) -> Packet {
         let path = &self.paths[id.path()];
         let acknowledged = self.space(id).largest_acknowledged;
+        let level = self.handshake.sending_level(id).unwrap_or(id.level());
         Packet {
-            level: id.level(),
+            level,
             destination: path.peer_ids.current(),
             source: path.own_ids.first(),
             token: if id == SpaceId::Initial { self.handshake.token.clone() } else { Box::default() },
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
-            key_phase: id.level() == Level::OneRtt && self.key_phases.bit(),
+            key_phase: level == Level::OneRtt && self.key_phases.bit(),
             frames: SmallVec::new(),
             parameters: None,
         }

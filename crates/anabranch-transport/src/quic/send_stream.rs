@@ -167,6 +167,14 @@ impl SendStream {
         self.reset.is_none() && self.written > self.limit && self.sent == self.limit
     }
 
+    /// As if nothing had been sent yet, under this limit.
+    pub(super) fn begin_anew(&mut self, limit: u64) {
+        let fresh = Self::new(limit);
+        let (written, is_finished, reset) = (self.written, self.is_finished, self.reset);
+        let is_queued = self.is_queued;
+        *self = Self { written, is_finished, reset, is_queued, is_announced: false, ..fresh };
+    }
+
     /// Gives the stream up.
     pub(super) fn give_up(&mut self, code: u64) {
         self.reset = Some((code, false));

@@ -13,6 +13,7 @@ use crate::time::Time;
 pub(super) enum Content {
     /// An ACK frame whose largest number this was.
     Ack(u64),
+    AckFrequency(u64),
     Crypto {
         position: u64,
         length: u32,

@@ -65,6 +65,12 @@ pub(super) struct Arrived {
     reported: Ranges,
     largest_at: Time,
     largest_eliciting: Option<u64>,
+    /// The largest number that an ACK frame has said.
+    acknowledged: Option<u64>,
+    /// The lowest number below it that has come since.
+    unreported: Option<u64>,
+    /// Whether the last packet that came had a congestion mark.
+    was_marked: bool,
     /// Packets that elicit an acknowledgement and have none yet.
     pub(super) waiting: u32,
     /// When the acknowledgement is due.
@@ -76,6 +82,9 @@ pub(super) struct Arrived {
 pub(super) struct AckRule {
     pub(super) every: u32,
     pub(super) delay: Duration,
+    /// How far packets may be out of order, 0 for any distance, where the peer has asked for that
+    /// (draft-ietf-quic-ack-frequency-14); [`None`] is as RFC 9000 says.
+    pub(super) reordering: Option<u64>,
 }
 
 impl Arrived {
@@ -100,6 +109,10 @@ impl Arrived {
         if largest.is_none_or(|largest| number > largest) {
             self.largest_at = now;
         }
+        if self.acknowledged.is_some_and(|acknowledged| number < acknowledged) {
+            self.unreported = Some(self.unreported.map_or(number, |lowest| lowest.min(number)));
+        }
+        let was_marked = std::mem::replace(&mut self.was_marked, is_marked);
         if !elicits {
             return;
         }
@@ -108,9 +121,28 @@ impl Arrived {
         let has_gap = number > 0 && !self.all.contains(number - 1);
         self.largest_eliciting = self.largest_eliciting.max(Some(number));
         self.waiting += 1;
-        let is_due = self.waiting >= rule.every || is_late || has_gap || is_marked || rule.delay.is_zero();
+        let is_special = match rule.reordering {
+            None => is_late || has_gap || is_marked,
+            // Section 6.3 of the draft: the first one of several that are marked, if they are to be many.
+            Some(threshold) => {
+                let tells_mark = is_marked && (rule.every <= 2 || !was_marked);
+                tells_mark || self.is_beyond(number, threshold)
+            }
+        };
+        let is_due = self.waiting >= rule.every || is_special || rule.delay.is_zero();
         let due = if is_due { now } else { now + rule.delay };
         self.due = Some(self.due.map_or(due, |before| before.min(due)));
+    }
+
+    /// Whether a packet shows the peer something that it takes for lost, or had (section 6.2 of the draft).
+    fn is_beyond(&self, number: u64, threshold: u64) -> bool {
+        if threshold == 0 {
+            return false;
+        }
+        let is_late = self.acknowledged.is_some_and(|acknowledged| number + threshold <= acknowledged);
+        let unreported = self.acknowledged.map_or(0, |known| (known + 1).saturating_sub(threshold));
+        let missing = self.all.first_missing(unreported);
+        is_late || self.largest_eliciting.is_some_and(|largest| largest >= missing + threshold)
     }
 
     /// The ACK frame, of at most `room` bytes; [`None`] if it does not fit or nothing has arrived.
@@ -142,12 +174,15 @@ impl Arrived {
     pub(super) fn on_acknowledged(&mut self) {
         self.waiting = 0;
         self.due = None;
+        self.acknowledged = self.largest();
+        self.unreported = None;
     }
 
     /// The peer has got an ACK frame whose largest number this was: what it said need not be said again
-    /// (RFC 9000 section 13.2.4).
+    /// (RFC 9000 section 13.2.4). What has come since, and waits, it did not say.
     pub(super) fn forget_up_to(&mut self, largest: u64) {
-        self.reported.remove(0, largest + 1);
+        let end = self.unreported.unwrap_or(u64::MAX).min(largest + 1);
+        self.reported.remove(0, end);
     }
 }
 
@@ -178,8 +213,10 @@ pub(super) const fn may_come(frame: &Frame, level: Level) -> bool {
         Level::ZeroRtt => !matches!(
             frame,
             Frame::Ack(_)
+                | Frame::AckFrequency { .. }
                 | Frame::Crypto { .. }
                 | Frame::HandshakeDone
+                | Frame::ImmediateAck
                 | Frame::NewToken { .. }
                 | Frame::PathResponse { .. }
                 | Frame::RetireConnectionId { .. }
@@ -191,7 +228,7 @@ pub(super) const fn may_come(frame: &Frame, level: Level) -> bool {
 mod tests {
     use super::*;
 
-    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(25) };
+    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(25), reordering: None };
 
     fn arrive(arrived: &mut Arrived, now: u64, number: u64) -> Option<Time> {
         arrived.insert(Time::from_millis(now), number, true, false, RULE);
@@ -213,6 +250,71 @@ mod tests {
         assert_eq!(arrived.due, None);
         arrived.insert(Time::from_millis(6), 5, true, true, RULE);
         assert_eq!(arrived.due, Some(Time::from_millis(6)), "it is marked");
+    }
+
+    /// draft-ietf-quic-ack-frequency-14 section 6.2.1: tables 1 and 2, where nothing but the order of packets
+    /// is acknowledged, and thresholds of 1 and 0.
+    #[test]
+    fn packets_out_of_order_are_acknowledged_as_in_the_tables() {
+        for (threshold, packets, acknowledged) in [
+            (3, &[0, 1, 3, 4, 5, 8, 9, 10][..], &[5, 9, 10][..]),
+            (5, &[0, 1, 3, 5, 6, 7, 8, 9], &[7, 9]),
+            (1, &[0, 1, 3, 4, 2, 5, 6], &[3, 2]),
+            (0, &[0, 1, 3, 9, 2, 30], &[]),
+            // The second condition: what the sender has declared lost already.
+            (3, &[0, 2, 3, 4, 1], &[4, 1]),
+        ] {
+            let delay = Duration::from_secs(10);
+            let rule = AckRule { every: 1_000, delay, reordering: Some(threshold) };
+            let mut arrived = Arrived::default();
+            let mut found = Vec::new();
+            for &number in packets {
+                arrived.insert(Time::from_millis(1), number, true, false, rule);
+                if arrived.due == Some(Time::from_millis(1)) {
+                    arrived.on_acknowledged();
+                    found.push(number);
+                }
+            }
+            assert_eq!(found, acknowledged, "{threshold}");
+        }
+    }
+
+    /// Section 6 of the draft: a late packet that waits is acknowledged, although numbers above it were.
+    #[test]
+    fn what_waits_is_not_forgotten() {
+        let rule = AckRule { every: 100, delay: Duration::from_secs(1), reordering: Some(10) };
+        let mut arrived = Arrived::default();
+        let arrive = |number, arrived: &mut Arrived| arrived.insert(Time::ZERO, number, true, false, rule);
+        arrive(0, &mut arrived);
+        arrive(2, &mut arrived);
+        arrived.on_acknowledged();
+        arrive(1, &mut arrived);
+        arrive(3, &mut arrived);
+        arrived.forget_up_to(2);
+        assert_eq!(arrived.frame(Time::ZERO, 3, [0; 3], 100).unwrap().ranges[..], [(1, 3)]);
+        arrived.on_acknowledged();
+        arrived.forget_up_to(3);
+        assert_eq!(arrived.frame(Time::ZERO, 3, [0; 3], 100), None);
+    }
+
+    /// Section 6.3 of the draft: the first of several packets that are marked is acknowledged at once, or each
+    /// of them where every second packet is acknowledged anyway.
+    #[test]
+    fn the_first_mark_is_acknowledged_at_once() {
+        for (every, expected) in [(100, [1, 4].as_slice()), (2, &[1, 2, 4])] {
+            let delay = Duration::from_secs(10);
+            let rule = AckRule { every, delay, reordering: Some(1) };
+            let mut arrived = Arrived::default();
+            let mut found = Vec::new();
+            for (number, is_marked) in [false, true, true, false, true].into_iter().enumerate() {
+                arrived.insert(Time::from_millis(1), number as u64, true, is_marked, rule);
+                if arrived.due == Some(Time::from_millis(1)) {
+                    arrived.on_acknowledged();
+                    found.push(number);
+                }
+            }
+            assert_eq!(found, expected);
+        }
     }
 
     /// RFC 9000 section 19.3.1 and 13.2.4.

@@ -320,6 +320,44 @@ impl Streams {
         self.limits[kind] = self.limits[kind].max(limit);
     }
 
+    /// The peer's limits are higher than what was remembered of them (section 7.4.1).
+    pub(super) fn raise_limits(&mut self) {
+        let own: Vec<u64> = self.all.keys().copied().filter(|id| self.is_own(*id)).collect();
+        for id in own {
+            let limit = self.first_limits[if is_bidirectional(id) { 0 } else { 2 }];
+            if let Some(send) = self.sender(id) {
+                send.limit = send.limit.max(limit);
+            }
+            self.queue(id);
+        }
+    }
+
+    /// All streams of this end begin anew, under the limits of now, as after early data that is rejected (RFC
+    /// 9001 section 4.6.2). Returns those beyond the limit, which are not open any more: what was written on
+    /// each, and whether that is all. Those with one direction are the live host's, which sends no early data.
+    pub(super) fn begin_anew(&mut self) -> Vec<(u64, u64, bool)> {
+        let own: Vec<u64> = self.all.keys().copied().filter(|id| self.is_own(*id)).collect();
+        let mut beyond = Vec::new();
+        for id in own {
+            let limit = self.first_limits[if is_bidirectional(id) { 0 } else { 2 }];
+            let Some(send) = self.sender(id) else { continue };
+            send.begin_anew(limit);
+            let (written, is_finished, is_reset) = (send.written, send.is_finished, send.reset.is_some());
+            if is_bidirectional(id) && id >> 2 >= self.limits[BIDIRECTIONAL] {
+                self.all.remove(&id);
+                self.opened[BIDIRECTIONAL] -= 1;
+                beyond.push((id, written, is_finished));
+            } else {
+                self.queue(id);
+            }
+            if is_reset && let Some(stream) = self.all.get_mut(&id) {
+                stream.wants.reset = true;
+                self.want(id);
+            }
+        }
+        beyond
+    }
+
     /// How many streams are open, of both ends.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

@@ -8,7 +8,7 @@ use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::quic::Config;
 use anabranch_transport::rng::Draw;
 use anabranch_transport::wire::quic::{
-    ConnectionId, Content, Fields, Frame, Keys, Level, Packet, Parameters, Part, Real,
+    ConnectionId, Content, EarlyData, Fields, Frame, Keys, Level, Packet, Parameters, Part, Real,
 };
 
 /// Extensions of TLS.
@@ -16,6 +16,7 @@ mod extension {
     pub(super) const SUPPORTED_GROUPS: u16 = 10;
     pub(super) const SIGNATURE_ALGORITHMS: u16 = 13;
     pub(super) const PADDING: u16 = 21;
+    pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
     pub(super) const KEY_SHARE: u16 = 51;
     pub(super) const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
@@ -58,17 +59,19 @@ const MOST_OPENED: usize = 4;
 /// How many bytes of TLS each side, A being the client, sends at the levels Initial and Handshake.
 pub(super) type Sizes = [[usize; 2]; 2];
 
-/// Those of an endpoint with these settings.
-pub(super) fn sizes(config: &Config) -> Sizes {
+/// Those of an endpoint with these settings, and how much of it certificates are.
+pub(super) fn sizes(config: &Config) -> (Sizes, usize) {
     let messages = config.handshake.unwrap_or_default();
     let flight = messages.certificate.0 + messages.server_rest.0;
-    [[messages.client_hello.0, messages.client_finished.0], [messages.server_hello.0, flight]]
-        .map(|sizes| sizes.map(|size| size as usize))
+    let sizes = [[messages.client_hello.0, messages.client_finished.0], [messages.server_hello.0, flight]];
+    (sizes.map(|sizes| sizes.map(|size| size as usize)), messages.certificate.0 as usize)
 }
 
 /// The connections of a flow, one after the other, with secrets in common.
 pub(super) struct Connections {
     sizes: Sizes,
+    /// The part of the server's flight that it leaves out where it knows a ticket.
+    certificate: usize,
     /// The random numbers of `ClientHello` and `ServerHello`.
     randoms: [[u8; 32]; 2],
     secrets: [[u8; 32]; SECRETS],
@@ -96,14 +99,14 @@ impl Debug for Connections {
 }
 
 impl Connections {
-    pub(super) fn new(rng: &mut impl Draw, sizes: Sizes) -> Self {
+    pub(super) fn new(rng: &mut impl Draw, (sizes, certificate): (Sizes, usize)) -> Self {
         let mut bytes = || {
             let mut bytes = [0; 32];
             bytes.chunks_mut(8).for_each(|part| part.copy_from_slice(&rng.bits().to_be_bytes()));
             bytes
         };
         let (randoms, secrets) = ([bytes(), bytes()], [(); SECRETS].map(|()| bytes()));
-        Self { sizes, randoms, secrets, opened: VecDeque::new() }
+        Self { sizes, certificate, randoms, secrets, opened: VecDeque::new() }
     }
 
     /// The secrets, as lines of an SSLKEYLOGFILE (draft-ietf-tls-keylogfile).
@@ -128,7 +131,7 @@ impl Connections {
             return;
         };
         for packet in packets {
-            let (sizes, randoms) = (self.sizes, self.randoms);
+            let (sizes, certificate, randoms) = (self.sizes, self.certificate, self.randoms);
             let connection = self.connection_of(side, packet);
             let has_crypto = packet.frames.iter().any(|frame| matches!(frame, Frame::Crypto { .. }));
             let place = match packet.level {
@@ -137,7 +140,10 @@ impl Connections {
                 _ => None,
             };
             if let Some(place) = place {
-                let (size, random) = (sizes[side.index()][place], &randoms[side.index()]);
+                let (mut size, random) = (sizes[side.index()][place], &randoms[side.index()]);
+                if packet.parameters.as_ref().is_some_and(|said| said.early_data == EarlyData::Accepted) {
+                    size -= certificate;
+                }
                 connection.say(side, place, size, random, packet.parameters.as_deref());
             }
             let said = place.and_then(|place| connection.handshake[side.index()][place].as_deref());
@@ -210,13 +216,16 @@ impl Connection {
     ) {
         self.handshake[side.index()][level].get_or_insert_with(|| {
             let mut extension = Vec::new();
+            let mut is_early = false;
             if let Some(parameters) = parameters {
                 parameters.emit(&mut extension);
+                is_early = parameters.early_data != EarlyData::None;
             }
             let mut bytes = match (side, level) {
-                (Side::A, 0) => client_hello(random, &extension, size),
+                (Side::A, 0) => client_hello(random, &extension, is_early, size),
                 (Side::B, 0) => server_hello(random, size),
                 (Side::A, _) => finished(size),
+                (Side::B, _) if is_early => resumed_flight(&extension, size),
                 (Side::B, _) => server_flight(&extension, size),
             };
             bytes.resize(size, 0);
@@ -291,9 +300,11 @@ fn hello(kind: u8, random: &[u8; 32], middle: &[u8], extensions: &[u8], size: us
 }
 
 /// RFC 8446 section 4.1.2.
-fn client_hello(random: &[u8; 32], parameters: &[u8], size: usize) -> Vec<u8> {
+fn client_hello(random: &[u8; 32], parameters: &[u8], is_early: bool, size: usize) -> Vec<u8> {
     let share = [&X25519[..], &sized(2, random)].concat();
+    let early_data = if is_early { extension(extension::EARLY_DATA, &[]) } else { Vec::new() };
     let extensions = [
+        early_data,
         extension(extension::SUPPORTED_GROUPS, &sized(2, &X25519)),
         extension(extension::SIGNATURE_ALGORITHMS, &sized(2, &ED25519)),
         extension(extension::SUPPORTED_VERSIONS, &sized(1, &TLS_1_3)),
@@ -317,6 +328,16 @@ fn server_hello(random: &[u8; 32], size: usize) -> Vec<u8> {
 /// RFC 8446 section 4.4.4.
 fn finished(size: usize) -> Vec<u8> {
     message(message::FINISHED, &vec![0xfd; size.saturating_sub(4)])
+}
+
+/// What a server says in Handshake packets that knows the client's ticket and takes early data (RFC 8446
+/// sections 2.2 and 4.2.10).
+fn resumed_flight(parameters: &[u8], size: usize) -> Vec<u8> {
+    let extensions =
+        [extension(extension::EARLY_DATA, &[]), extension(extension::QUIC_TRANSPORT_PARAMETERS, parameters)];
+    let begin = message(message::ENCRYPTED_EXTENSIONS, &sized(2, &extensions.concat()));
+    let rest = size.saturating_sub(begin.len());
+    [begin, finished(rest)].concat()
 }
 
 /// What the server says in Handshake packets; the certificates take what the rest leaves.
@@ -361,7 +382,7 @@ mod tests {
     const SIZES: Sizes = [[241, 36], [90, 2400]];
 
     fn connections() -> Connections {
-        Connections::new(&mut Streams { seed: 7, replication: 0 }.stream("capture/quic"), SIZES)
+        Connections::new(&mut Streams { seed: 7, replication: 0 }.stream("capture/quic"), (SIZES, 2000))
     }
 
     fn id(byte: u8) -> ConnectionId {
@@ -550,14 +571,15 @@ mod tests {
     fn messages_have_the_sizes_that_are_asked_for() {
         let extension = vec![7; 60];
         for size in [241, 242, 243, 244, 245, 300, 2_000] {
-            assert_eq!(client_hello(&[1; 32], &extension, size).len(), size);
+            assert_eq!(client_hello(&[1; 32], &extension, size > 300, size).len(), size);
             assert_eq!(finished(size).len(), size);
             assert_eq!(server_flight(&extension, size).len(), size);
+            assert_eq!(resumed_flight(&extension, size).len(), size);
         }
         for size in [90, 91, 92, 93, 94, 1_200] {
             assert_eq!(server_hello(&[1; 32], size).len(), size);
         }
-        assert!(client_hello(&[1; 32], &extension, 1).len() < 241);
+        assert!(client_hello(&[1; 32], &extension, false, 1).len() < 241);
     }
 
     /// The data of the frames that are opened.

@@ -200,7 +200,7 @@ fn transport() -> impl Strategy<Value = String> {
 fn in_datagrams() -> impl Strategy<Value = (String, String)> {
     let transport = one_of(&[
         "{ kind = 'quic', datagrams = true }",
-        "{ kind = 'quic', datagrams = true, retry = true, max_ack_delay = '5 ms' }",
+        "{ kind = 'quic', datagrams = true, retry = true, max_ack_delay = '5 ms', key_update = 20 }",
     ]);
     let app = one_of(&[
         "{ kind = 'voip', start = '100 ms', duration = '1 s', grace = '300 ms' }",
@@ -238,7 +238,9 @@ fn flow_controlled() -> impl Strategy<Value = (String, String)> {
         "{ kind = 'mptcp', profile = 'linux_6', scheduler = 'redundant', receive_buffer = '8 kB' }",
         "{ kind = 'mptcp', profile = 'kheirkhah_v1', coupling = { kind = 'lia' } }",
         "{ kind = 'mptcp', tcp = { rto_min = '50 ms', retries = 1 }, stale_after = 2, rejoin = { after = '50 ms' } }",
-        "{ kind = 'quic', cc = { kind = 'cubic' }, max_streams = 3 }",
+        "{ kind = 'quic', cc = { kind = 'cubic' }, max_streams = 3, key_update = 5 }",
+        "{ kind = 'quic', early_data = 'accepted', ack_frequency = { threshold = 5, max_ack_delay = '40 ms' } }",
+        "{ kind = 'quic', early_data = 'rejected', retry = true }",
         "{ kind = 'quic', initial_rtt = '100 ms', max_stream_data = '8 KiB', send_buffer = '20 kB', ack_every = 10, idle_timeout = '1 s' }",
         "{ kind = 'tcp', cc = { kind = 'cubic' } }",
         "{ kind = 'tcp', profile = 'rfc', cc = { kind = 'reno' }, rto_min = '50 ms', receive_buffer = '8 kB' }",

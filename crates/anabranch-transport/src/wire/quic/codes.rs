@@ -1,4 +1,4 @@
-//! Types of frames (RFC 9000 section 12.4, RFC 9221).
+//! Types of frames (RFC 9000 section 12.4, RFC 9221, draft-ietf-quic-ack-frequency-14).
 
 pub(super) const PADDING: u64 = 0x00;
 pub(super) const PING: u64 = 0x01;
@@ -26,6 +26,9 @@ pub(super) const PATH_RESPONSE: u64 = 0x1b;
 pub(super) const CONNECTION_CLOSE: u64 = 0x1c;
 pub(super) const CONNECTION_CLOSE_APPLICATION: u64 = 0x1d;
 pub(super) const HANDSHAKE_DONE: u64 = 0x1e;
+/// draft-ietf-quic-ack-frequency-14 section 11.2.
+pub(super) const IMMEDIATE_ACK: u64 = 0x1f;
+pub(super) const ACK_FREQUENCY: u64 = 0xaf;
 /// RFC 9221.
 pub(super) const DATAGRAM: u64 = 0x30;
 pub(super) const DATAGRAM_WITH_LENGTH: u64 = 0x31;

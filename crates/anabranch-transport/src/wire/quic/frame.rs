@@ -16,6 +16,17 @@ pub const MAX_ACK_RANGES: usize = 64;
 pub enum Frame {
     /// Acknowledges packets (section 19.3).
     Ack(Box<Ack>),
+    /// How the peer is to acknowledge (draft-ietf-quic-ack-frequency-14 section 4).
+    AckFrequency {
+        /// Counts the frames of this kind.
+        sequence: u64,
+        /// How many packets that elicit an acknowledgement may come without one.
+        threshold: u64,
+        /// How long an acknowledgement may be delayed, in microseconds.
+        delay: u64,
+        /// How far packets may be out of order before that is acknowledged at once; 0 for any distance.
+        reordering: u64,
+    },
     /// Ends the connection (section 19.19).
     ConnectionClose {
         /// The code, of QUIC or of the application.
@@ -46,6 +57,8 @@ pub enum Frame {
     },
     /// The server has confirmed the handshake (section 19.20).
     HandshakeDone,
+    /// The peer is to acknowledge at once (draft-ietf-quic-ack-frequency-14 section 5).
+    ImmediateAck,
     /// How much the connection may send in all (section 19.9).
     MaxData {
         /// Bytes.
@@ -185,11 +198,13 @@ impl Frame {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ack(_) => "ack",
+            Self::AckFrequency { .. } => "ack_frequency",
             Self::ConnectionClose { .. } => "connection_close",
             Self::Crypto { .. } => "crypto",
             Self::DataBlocked { .. } => "data_blocked",
             Self::Datagram { .. } => "datagram",
             Self::HandshakeDone => "handshake_done",
+            Self::ImmediateAck => "immediate_ack",
             Self::MaxData { .. } => "max_data",
             Self::MaxStreamData { .. } => "max_stream_data",
             Self::MaxStreams { .. } => "max_streams",
@@ -213,6 +228,9 @@ impl Frame {
         let v = varint::size;
         match self {
             Self::Ack(ack) => ack.size(),
+            Self::AckFrequency { sequence, threshold, delay, reordering } => {
+                v(kind::ACK_FREQUENCY) + v(*sequence) + v(*threshold) + v(*delay) + v(*reordering)
+            }
             Self::ConnectionClose { code, frame, reason } => {
                 1 + v(*code) + frame.map_or(0, v) + v(*reason) + *reason as usize
             }
@@ -226,7 +244,7 @@ impl Frame {
             Self::Datagram { data, has_length } => {
                 1 + if *has_length { v(data.length.into()) } else { 0 } + data.length as usize
             }
-            Self::HandshakeDone | Self::Ping => 1,
+            Self::HandshakeDone | Self::ImmediateAck | Self::Ping => 1,
             Self::MaxStreamData { stream, limit } | Self::StreamDataBlocked { stream, limit } => {
                 1 + v(*stream) + v(*limit)
             }
@@ -253,6 +271,9 @@ impl Frame {
         };
         match self {
             Self::Ack(ack) => ack.emit(out),
+            Self::AckFrequency { sequence, threshold, delay, reordering } => {
+                numbers(kind::ACK_FREQUENCY, &[*sequence, *threshold, *delay, *reordering]);
+            }
             Self::ConnectionClose { code, frame: Some(frame), reason } => {
                 numbers(kind::CONNECTION_CLOSE, &[*code, *frame, *reason]);
                 out.resize(out.len() + *reason as usize, b' ');
@@ -275,6 +296,7 @@ impl Frame {
                 fields.append(Part::Datagram, *data, out);
             }
             Self::HandshakeDone => numbers(kind::HANDSHAKE_DONE, &[]),
+            Self::ImmediateAck => numbers(kind::IMMEDIATE_ACK, &[]),
             Self::MaxData { limit } => numbers(kind::MAX_DATA, &[*limit]),
             Self::MaxStreamData { stream, limit } => numbers(kind::MAX_STREAM_DATA, &[*stream, *limit]),
             Self::MaxStreams { is_bidirectional, limit } => {
@@ -364,6 +386,13 @@ impl Frame {
         Some(Ok(match code {
             kind::PING => Self::Ping,
             kind::HANDSHAKE_DONE => Self::HandshakeDone,
+            kind::IMMEDIATE_ACK => Self::ImmediateAck,
+            kind::ACK_FREQUENCY => Self::AckFrequency {
+                sequence: number()?,
+                threshold: number()?,
+                delay: number()?,
+                reordering: number()?,
+            },
             kind::RESET_STREAM => {
                 Self::ResetStream { stream: number()?, code: number()?, final_size: number()? }
             }

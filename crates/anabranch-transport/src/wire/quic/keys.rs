@@ -198,7 +198,7 @@ mod tests {
         let [mut own, mut peer] = short();
         let mut sent = |number, key_phase| {
             let frames = [Frame::Ping, Frame::Ping].into_iter().collect();
-            let packet = Packet { frames, key_phase, ..packet(Level::OneRtt, [""; 2], number, 2) };
+            let packet = Packet { key_phase, frames, ..packet(Level::OneRtt, [""; 2], number, 2) };
             let mut bytes = Vec::new();
             own.seal(&[packet], &mut Store::default(), &mut bytes);
             bytes

@@ -31,7 +31,7 @@ pub use header::{Header, Level, LongHeader, ShortHeader, VERSION_1};
 pub use keys::Keys;
 pub use packet::{LEAST_SAMPLED, Packet, TAG_BYTES};
 pub use packet_number::{decode as decode_packet_number, length as packet_number_length};
-pub use parameters::{ParameterError, Parameters, PreferredAddress};
+pub use parameters::{EarlyData, ParameterError, Parameters, PreferredAddress};
 #[cfg(feature = "quic")]
 pub use protection::Real;
 pub use protection::{Envelope, Plain, Protection, SAMPLE_BYTES};

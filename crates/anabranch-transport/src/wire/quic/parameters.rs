@@ -45,6 +45,24 @@ pub struct Parameters {
     pub retry_source: Option<ConnectionId>,
     /// The largest DATAGRAM frame that it takes; 0 for none (RFC 9221 section 3).
     pub max_datagram_frame_size: u64,
+    /// The shortest delay of its acknowledgements that the peer may ask for, in microseconds; [`None`] if it
+    /// may not ask (draft-ietf-quic-ack-frequency-14 section 3).
+    pub min_ack_delay: Option<u64>,
+    /// What the same message says about early data. It stands in TLS's own extensions and is not among the
+    /// bytes of the parameters.
+    pub early_data: EarlyData,
+}
+
+/// What a message of the handshake says about early data (RFC 8446 section 4.2.10, RFC 9001 section 4.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// Nothing: there is none, or the server rejects it.
+    #[default]
+    None,
+    /// The client sends some, with a ticket that has what it remembers of the server (RFC 9000 section 7.4.1).
+    Offered(Box<Parameters>),
+    /// The server takes it.
+    Accepted,
 }
 
 /// Another address of the server (RFC 9000 section 18.2).
@@ -82,6 +100,8 @@ impl Default for Parameters {
             initial_source: None,
             retry_source: None,
             max_datagram_frame_size: 0,
+            min_ack_delay: None,
+            early_data: EarlyData::None,
         }
     }
 }
@@ -123,6 +143,7 @@ mod id {
     pub(super) const INITIAL_SOURCE: u64 = 0x0f;
     pub(super) const RETRY_SOURCE: u64 = 0x10;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
 /// Streams of a kind are at most 2^60 (section 4.6).
@@ -190,6 +211,11 @@ impl Parameters {
         if let Some(token) = &self.stateless_reset_token {
             parameter(id::STATELESS_RESET_TOKEN, token);
         }
+        if let Some(delay) = self.min_ack_delay {
+            let mut bytes = Vec::new();
+            varint::emit(delay, &mut bytes);
+            parameter(id::MIN_ACK_DELAY, &bytes);
+        }
         if self.disable_active_migration {
             parameter(id::DISABLE_ACTIVE_MIGRATION, &[]);
         }
@@ -246,6 +272,11 @@ impl Parameters {
             }
             id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => self.disable_active_migration = true,
             id::DISABLE_ACTIVE_MIGRATION => return Err(wrong),
+            id::MIN_ACK_DELAY => {
+                let mut reader = Reader(value);
+                let delay = varint::read(&mut reader).filter(|_| reader.is_empty());
+                self.min_ack_delay = Some(delay.ok_or(wrong)?);
+            }
             id::PREFERRED_ADDRESS => {
                 self.preferred_address = Some(PreferredAddress::parse(value).ok_or(wrong)?);
             }

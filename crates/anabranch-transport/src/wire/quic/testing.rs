@@ -68,7 +68,11 @@ fn frame() -> impl Strategy<Value = Frame> {
         (position.clone(), data()).prop_map(|(position, data)| Frame::Crypto { position, data }),
         number().prop_map(|limit| Frame::DataBlocked { limit }),
         data().prop_map(|data| Frame::Datagram { data, has_length: true }),
+        (number(), number(), number(), number()).prop_map(|(sequence, threshold, delay, reordering)| {
+            Frame::AckFrequency { sequence, threshold, delay, reordering }
+        }),
         Just(Frame::HandshakeDone),
+        Just(Frame::ImmediateAck),
         number().prop_map(|limit| Frame::MaxData { limit }),
         (number(), number()).prop_map(|(stream, limit)| Frame::MaxStreamData { stream, limit }),
         (any::<bool>(), number())
