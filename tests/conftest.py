@@ -265,22 +265,42 @@ def browser() -> Iterator[Any]:
         else:
             known = shutil.which("chromium") or shutil.which("chromium-browser")
             try:
-                started = playwright.chromium.launch(executable_path=known, args=["--no-sandbox"])
+                started = playwright.chromium.launch(
+                    executable_path=known, args=["--no-sandbox"], timeout=PATIENCE_MS
+                )
             except api.Error:
                 pytest.skip("needs Chromium")
-        yield started
+        yield Patient(started)
         started.close()
+
+
+PATIENCE_MS = 300_000
+
+
+class Patient:
+    """A browser whose pages wait for a machine that has much else to do."""
+
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+
+    def new_context(self, **options: Any) -> Any:
+        context = self._browser.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        return context
+
+    def new_page(self, **options: Any) -> Any:
+        return self.new_context(**options).new_page()
 
 
 def firefox(playwright: Any, error: type[Exception]) -> Any:
     """Playwright's own Firefox, or else the system's, which not every Playwright can drive."""
     known = shutil.which("firefox-esr") or shutil.which("firefox")
-    choices: list[dict[str, str]] = [{}]
+    choices: list[dict[str, Any]] = [{}]
     if known:
         choices.append({"channel": "moz-firefox", "executable_path": known})
     for choice in choices:
         try:
-            started = playwright.firefox.launch(**choice)
+            started = playwright.firefox.launch(timeout=PATIENCE_MS, **choice)
             started.new_context().close()
         except error:
             continue

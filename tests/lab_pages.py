@@ -39,8 +39,6 @@ class Page:
     def __init__(self, page: Any) -> None:
         self.page = page
         self.complaints: list[str] = []
-        # For a machine that has much else to do.
-        page.set_default_timeout(300_000)
         page.on("console", lambda message: self._heard(message.type, message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 

@@ -18,6 +18,7 @@ import pytest
 from anabranch import _engine
 from anabranch.emulate import Emulator, scenario_text
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
+from anabranch.support.interruption import Interruption, interruptible
 from conftest import DEVICES, HANGS_S, ROOT, SCENARIOS
 from support.emulation import ECHO, IN_VAIN, LACKS, PING, anabranch, of_paths, python, stop
 from support.processes import below, until
@@ -400,6 +401,31 @@ def test_a_signal_while_a_program_starts_leaves_none(monkeypatch: pytest.MonkeyP
             with suppress(OSError):
                 commands.append(Path(f"/proc/{process}/cmdline").read_bytes())
         assert b"sleep\0" + b"1234567\0" not in commands
+
+
+def test_a_signal_right_after_a_program_has_started_leaves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The emulation knows the program by then, and ends it; its namespace would not end else."""
+
+    @contextmanager
+    def signalled() -> Iterator[Interruption]:
+        with interruptible() as interruption:
+            yield interruption
+        raise KeyboardInterrupt
+
+    with Emulator(scenario_text(delay="1ms")) as emulator:
+        monkeypatch.setattr("anabranch.emulate.emulator.interruptible", signalled)
+        before = below(os.getpid())
+        with pytest.raises(KeyboardInterrupt):
+            emulator.start("here", ["sleep", "1000"])
+        started = below(os.getpid()) - before
+        known = [*emulator._started]
+        for process in started - {one.pid for one in known}:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        assert [one.pid for one in known] == [*started]
+    assert [one.returncode for one in known] == [-signal.SIGKILL]
 
 
 def test_many_veth_devices_share_the_memory_of_their_rings(

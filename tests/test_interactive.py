@@ -286,7 +286,6 @@ class Page:
     def __init__(self, browser: Any, path: Path, **options: Any) -> None:
         self.context = browser.new_context(accept_downloads=True, **options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(300_000)
         self.complaints: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from conftest import ROOT
+from conftest import HANGS_S, ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
@@ -28,7 +28,11 @@ def read(path: Path) -> Any:
 def executed(path: Path, folder: Path) -> Any:
     notebook = read(path)
     client = NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=HANGS_S,
+        startup_timeout=HANGS_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
     )
     # By itself it would leave an event loop behind.
     asyncio.run(client.async_execute())

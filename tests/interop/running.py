@@ -7,7 +7,7 @@ import time
 from typing import IO, Any
 
 PATIENCE_S = 120
-"""Far longer than anything takes on a busy machine; a test has 400 s."""
+"""Far longer than anything takes on a busy machine, and less than a test may take."""
 
 
 class Running:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -174,9 +174,7 @@ class Emulator:
         The program's `/etc/hosts` has the names of the nodes that a path leads to.
         """
         self._started = [process for process in self._started if process.poll() is None]
-        process = start_within(self.places(node), command, **options)
-        self._started.append(process)
-        return process
+        return start_within(self.places(node), command, self._started.append, **options)
 
     def run(
         self,
@@ -289,9 +287,15 @@ def _flat(values: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def start_within(
-    places: tuple[str, str, str], command: Sequence[str | Path], **options: Any
+    places: tuple[str, str, str],
+    command: Sequence[str | Path],
+    know: "Callable[[subprocess.Popen[Any]], None]" = lambda _: None,
+    **options: Any,
 ) -> "subprocess.Popen[Any]":
-    """Start a program in the namespaces that these files stand for."""
+    """Start a program in the namespaces that these files stand for.
+
+    `know` is told of it before a signal can end this.
+    """
     options.setdefault("cwd", Path.cwd())
 
     def begin() -> "subprocess.Popen[Any]":
@@ -303,6 +307,7 @@ def start_within(
     # namespace with it.
     with interruptible() as interruption, ThreadPoolExecutor(1) as apart:
         process = apart.submit(begin).result()
+        know(process)
     if interruption.is_heard:
         process.kill()
         process.wait()
