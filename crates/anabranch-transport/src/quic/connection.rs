@@ -326,7 +326,7 @@ impl Connection {
         self.handshake.retry = retry;
         // Who shows the token has got it (RFC 9000 section 8.1.2).
         self.paths[0].route = Route::new(from, retry.is_some());
-        if self.parameters.early_data == Some(EarlyData::Accepted) {
+        if self.parameters.early_data == Some(EarlyData::Accepted) && !self.is_live {
             self.handshake.early = Early::Awaited;
         }
         self.opened_by.truncate(MOST_REMEMBERED - 1);

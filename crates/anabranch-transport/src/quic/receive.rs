@@ -22,7 +22,7 @@ impl Connection {
         bytes: u32,
         ecn: Ecn,
     ) {
-        let Outside { port, host } = self.outside[network.index()];
+        let Some(&Outside { port, host }) = self.outside.get(network.index()) else { return };
         let is_server = self.side == Side::B;
         let is_for_client = datagram.client_host == host && datagram.source_port == self.ports[1];
         if datagram.destination_port != port || !(is_server || is_for_client) {
