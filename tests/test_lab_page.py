@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from anabranch import lab, report
-from conftest import COMMAND, ROOT, Command, one_error, written
+from conftest import COMMAND, HANGS_S, ROOT, Command, one_error, written
 from lab_pages import AXE, IS_BUILT, WHOLE, Page, needs_page
 
 FAILOVER = ROOT / "scenarios/failover.toml"
@@ -501,7 +501,7 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
             with urllib.request.urlopen(address) as answer:
                 assert b"Anabranch lab" in answer.read()
             run.send_signal(signal.SIGINT)
-            _, said = run.communicate(timeout=60)
+            _, said = run.communicate(timeout=HANGS_S)
         finally:
             run.kill()
     assert run.returncode == 130

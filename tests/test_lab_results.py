@@ -21,7 +21,7 @@ from anabranch import Study, lab, report
 from anabranch.errors import AnabranchError
 from anabranch.lab import server
 from anabranch.lab.results import check_without_files
-from conftest import CALL, SWEEP, Command, one_error, written
+from conftest import CALL, HANGS_S, SWEEP, Command, one_error, written
 from support.processes import until
 
 PAGE = {"index.html": b"<!doctype html><title>The lab</title>"}
@@ -54,7 +54,7 @@ class Lab:
         if body is not None:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         headers |= {name.replace("_", "-"): value for name, value in changed.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANGS_S)
         connection.putrequest(method, path, skip_host=True)
         for name, value in headers.items():
             if value is not None:
@@ -74,7 +74,7 @@ class Lab:
         return one
 
     def until(self, one: dict[str, Any], holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        end = time.monotonic() + 120
+        end = time.monotonic() + HANGS_S
         while True:
             _, now, _ = self.ask("GET", f"/api/studies/{one['id']}")
             if holds(now):
@@ -223,7 +223,7 @@ def test_nonsense_is_a_sentence(served: Lab) -> None:
         status, said, _ = served.ask("POST", "/api/studies", {"scenario": text})
         assert status == 422, text
         assert said["error"]
-    raw = socket.create_connection(("127.0.0.1", served.port), timeout=60)
+    raw = socket.create_connection(("127.0.0.1", served.port), timeout=HANGS_S)
     lines = [
         "POST /api/studies HTTP/1.1",
         f"Host: 127.0.0.1:{served.port}",
@@ -262,7 +262,7 @@ def test_no_text_keeps_the_lab_busy(served: Lab, text: str) -> None:
 
 def raw(served: Lab, text: str) -> bytes:
     """The whole answer to this request."""
-    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as line:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=HANGS_S) as line:
         line.sendall(text.encode("latin-1"))
         line.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: line.recv(65536), b""))
@@ -329,7 +329,7 @@ def test_a_fault_is_an_answer(
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert served.ask("GET", "/")[0] == 200
     for thread in answering:
-        thread.join(60)
+        thread.join(HANGS_S)
 
 
 def test_many_connections_at_once_have_an_answer(served: Lab) -> None:
@@ -444,7 +444,7 @@ def test_a_folder_of_a_study_that_came_to_nothing_is_left(served: Lab, tmp_path:
 
 def test_a_client_that_leaves_is_no_error(served: Lab, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(20):
-        raw = socket.create_connection(("127.0.0.1", served.port), timeout=60)
+        raw = socket.create_connection(("127.0.0.1", served.port), timeout=HANGS_S)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raw.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
         raw.close()
@@ -491,7 +491,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     one = own.start(LONG)
     own.until(one, lambda now: now["done"] > 0)
     command.send_signal(signal.SIGINT)
-    _, errors = command.communicate(timeout=120)
+    _, errors = command.communicate(timeout=HANGS_S)
     assert command.returncode == 130
     assert "finished runs are kept; `anabranch sweep kept/001-small/scenario.toml" in errors
     assert Study(tmp_path / one["folder"]).frame().height > 0
