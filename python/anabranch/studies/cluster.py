@@ -243,9 +243,11 @@ def dask_setup(_: object) -> None:
     """Dask calls this when a worker of the local cluster starts.
 
     The worker ignores Ctrl-C, which the terminal sends to it as well: the study's process handles
-    it.
+    it. At the end the scheduler may go before a worker's heartbeat, which is no error; what is one
+    comes with the result of a batch.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 
 
 _stopped: dict[str, _engine.Cancel] = {}

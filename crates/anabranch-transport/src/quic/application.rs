@@ -286,7 +286,8 @@ impl Connection {
     /// Closes the connection when both directions of the main stream are through, and those of all others, or
     /// the last message has left where there are no streams.
     pub(super) fn check_finished(&mut self, now: Time) {
-        // With early data all may be done before the server can read 1-RTT packets, in which the client closes.
+        // With early data all may be done before the server can read 1-RTT packets, in which the client
+        // closes.
         let is_ready = match self.parameters.early_data {
             None => self.handshake.is_complete,
             Some(_) => self.handshake.is_confirmed,

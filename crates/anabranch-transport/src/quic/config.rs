@@ -41,8 +41,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_frequency: Option<AckFrequency>,
     /// The shortest delay of its acknowledgements that the peer may ask for, at most `max_ack_delay`; default
-    /// 1 ms, or `max_ack_delay` if that is shorter, where this end has an `ack_frequency` itself, and otherwise
-    /// the peer may not ask.
+    /// 1 ms, or `max_ack_delay` if that is shorter, where this end has an `ack_frequency` itself, and
+    /// otherwise the peer may not ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ack_delay: Option<Duration>,
     /// How many packets behind one that is acknowledged a packet is lost, at least 3; default 3 (RFC 9002

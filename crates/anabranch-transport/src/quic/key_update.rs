@@ -38,8 +38,8 @@ impl KeyPhases {
 impl Connection {
     /// Takes the key phase of a packet with a short header; whether its key is still there.
     ///
-    /// Section 6.3: the bit and the number say of which phase it is. Section 6.5: the keys of the phase before
-    /// are kept for three probe timeouts.
+    /// Section 6.3: the bit and the number say of which phase it is. Section 6.5: the keys of the phase
+    /// before are kept for three probe timeouts.
     pub(super) fn take_key_phase(&mut self, now: Time, packet: &Packet) -> Result<bool, Violation> {
         let phases = self.key_phases;
         if packet.key_phase == (phases.receiving % 2 == 1) {

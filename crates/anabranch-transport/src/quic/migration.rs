@@ -44,8 +44,8 @@ impl Connection {
         Challenge { sent: [data].into_iter().collect(), next: now + self.validation_step(), due: Some(data) }
     }
 
-    /// Whether a packet that comes from there may be read: from elsewhere only once the handshake is confirmed
-    /// (section 9).
+    /// Whether a packet that comes from there may be read: from elsewhere only once the handshake is
+    /// confirmed (section 9).
     pub(super) fn may_come_from(&self, from: Address) -> bool {
         from == self.paths[0].route.address || self.handshake.is_confirmed
     }

@@ -297,8 +297,8 @@ mod tests {
         assert_eq!(arrived.frame(Time::ZERO, 3, [0; 3], 100), None);
     }
 
-    /// Section 6.3 of the draft: the first of several packets that are marked is acknowledged at once, or each
-    /// of them where every second packet is acknowledged anyway.
+    /// Section 6.3 of the draft: the first of several packets that are marked is acknowledged at once, or
+    /// each of them where every second packet is acknowledged anyway.
     #[test]
     fn the_first_mark_is_acknowledged_at_once() {
         for (every, expected) in [(100, [1, 4].as_slice()), (2, &[1, 2, 4])] {

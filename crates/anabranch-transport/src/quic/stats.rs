@@ -23,7 +23,7 @@ counters! {
         out_of_order_received: One;
         /// Packets sent that only acknowledge.
         acks_sent: One;
-        /// `ACK_FREQUENCY` frames sent (draft-ietf-quic-ack-frequency-14).
+        /// `ACK_FREQUENCY` frames sent (draft of QUIC, ack-frequency-14).
         ack_frequency_sent: One;
         /// Packets taken for lost.
         packets_lost: One;
@@ -43,8 +43,8 @@ counters! {
         ce_reported: One;
         /// Bytes of stream data sent for the first time.
         bytes_sent: Bytes;
-        /// Bytes of stream data sent before the handshake was complete (0-RTT); they are among `bytes_sent` unless
-        /// the server has rejected them.
+        /// Bytes of stream data sent before the handshake was complete (0-RTT); they are among `bytes_sent`
+        /// unless the server has rejected them.
         early_bytes_sent: Bytes;
         /// The part of them that the server has rejected.
         early_bytes_rejected: Bytes;

@@ -334,7 +334,8 @@ impl Streams {
 
     /// All streams of this end begin anew, under the limits of now, as after early data that is rejected (RFC
     /// 9001 section 4.6.2). Returns those beyond the limit, which are not open any more: what was written on
-    /// each, and whether that is all. Those with one direction are the live host's, which sends no early data.
+    /// each, and whether that is all. Those with one direction are the live host's, which sends no early
+    /// data.
     pub(super) fn begin_anew(&mut self) -> Vec<(u64, u64, bool)> {
         let own: Vec<u64> = self.all.keys().copied().filter(|id| self.is_own(*id)).collect();
         let mut beyond = Vec::new();

@@ -98,8 +98,8 @@ fn impossible_delays_are_errors() {
     }
 }
 
-/// Section 3, RFC 9000 section 12.4: who has not said that it permits them knows no such frames. None may come
-/// in 0-RTT or before.
+/// Section 3, RFC 9000 section 12.4: who has not said that it permits them knows no such frames. None may
+/// come in 0-RTT or before.
 #[test]
 fn frames_that_nobody_permits_are_errors() {
     for frame in [request(0, 1, 10_000), Frame::ImmediateAck] {
@@ -157,8 +157,8 @@ fn a_lost_request_is_made_again() {
     }
 }
 
-/// Sections 7 and 8.4: probes want an acknowledgement at once, and so does a client that has moved, which asks
-/// anew.
+/// Sections 7 and 8.4: probes want an acknowledgement at once, and so does a client that has moved, which
+/// asks anew.
 #[test]
 fn probes_and_moves_ask_for_acknowledgements() {
     let config = Config { migration: Some(Migration::OnFailure), ..asking(9) };

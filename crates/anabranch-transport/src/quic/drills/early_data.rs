@@ -176,8 +176,8 @@ fn early_data_survives_the_loss_of_any_datagram() {
     }
 }
 
-/// RFC 9000 section 8.1, RFC 9002 section 6.2.2.1: the server answers early data with at most three times what
-/// came, and a client whose early data alone is outstanding asks for the rest.
+/// RFC 9000 section 8.1, RFC 9002 section 6.2.2.1: the server answers early data with at most three times
+/// what came, and a client whose early data alone is outstanding asks for the rest.
 #[test]
 fn answers_to_early_data_are_limited() {
     let config = with(ACCEPTED);

@@ -59,7 +59,8 @@ pub enum EarlyData {
     /// Nothing: there is none, or the server rejects it.
     #[default]
     None,
-    /// The client sends some, with a ticket that has what it remembers of the server (RFC 9000 section 7.4.1).
+    /// The client sends some, with a ticket that has what it remembers of the server (RFC 9000 section
+    /// 7.4.1).
     Offered(Box<Parameters>),
     /// The server takes it.
     Accepted,
