@@ -12,7 +12,8 @@ from anabranch.explain.causes import GROUPS, OBSTACLE, Cause
 from anabranch.support import wording
 from anabranch.support.quic_errors import error_name
 
-from .connection import BLOCKED, Close, Connection, Data
+from .connection import BLOCKED, Close, Connection
+from .kept import Data
 
 _ADVICE = {
     **ADVICE,

@@ -1,16 +1,12 @@
 """One end of a connection, as the events of its qlog show it.
 
-What is kept of packets is bounded: the newest `MOST_KEPT` of each packet number space that are
-neither acknowledged nor lost, and as many that were lost. Ranges of acknowledgements are looked up,
-not walked, since each ACK frame repeats what earlier ones have.
+`_HANDLERS` says what each event means. What is kept is bounded (`kept`).
 """
 
 import math
-from array import array
-from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,17 +14,12 @@ from anabranch.errors import AnabranchError
 from anabranch.support import wording
 from anabranch.support.reading import at, items
 
+from .kept import MOST_STREAMS, Data, Held, Packet, Samples, Space
 from .records import Event, number, whole
 
-MOST_KEPT = 65_536
-MOST_STREAMS = 65_536
 MOST_PATHS = 64
-MOST_SAMPLES = 131_072
-MOST_LIMITS = 262_144
 MOST_SAID = 5
-"""The most that is kept: packets and streams, paths, round trips, changes of what holds the sender
-back, and migrations that are said one by one.
-"""
+"""The most paths that there may be, and the most migrations that are said one by one."""
 
 _NOT_ELICITING = {"ack", "ack_mp", "path_ack", "padding", "connection_close"}
 """Frames that are not acknowledged by themselves (RFC 9000 section 13.2)."""
@@ -55,6 +46,9 @@ _RENAMED = {
 }
 """Names of events in other drafts, and those of mvfst, by the names of 0.3."""
 
+_FIRST_PATH = "0"
+"""The path of a connection that names none."""
+
 _REASONS = {
     "congestion_control": "cwnd_limited",
     "connection_flow_control": "receive_window_limited",
@@ -70,141 +64,6 @@ BLOCKED = {
     "streams_blocked": "max_streams",
 }
 """Frames that say that flow control holds data back, and those that end it (RFC 9000 section 4)."""
-
-
-@dataclass(slots=True)
-class Data:
-    """The application's data that came to the other end of a direction."""
-
-    other: int = 0
-    """Bytes of which no stream is known: datagrams, or payloads of packets."""
-    has_headers: bool = False
-    """Whether these are whole packets, since the file has only their sizes."""
-    begun_s: float = math.nan
-    ended_s: float = math.nan
-    _streams: dict[int, list[int]] = field(default_factory=dict)
-
-    def add(self, pieces: "list[tuple[int, int, int]]", at_s: float) -> None:
-        """Pieces of streams: which (-1 is none), where they begin, how long they are."""
-        for stream, start, length in pieces:
-            if length:
-                self.ended_s = at_s
-            known = self._streams.get(stream)
-            if known is not None:
-                known[0] = min(known[0], start)
-                known[1] = max(known[1], start + length)
-                known[2] += length
-            elif stream < 0 or len(self._streams) >= MOST_STREAMS:
-                self.other += length
-            else:
-                self._streams[stream] = [start, start + length, length]
-
-    @property
-    def octets(self) -> int:
-        """How much there was, what came twice counted once as far as streams show it."""
-        of_streams = (min(end - start, sum_) for start, end, sum_ in self._streams.values())
-        return self.other + sum(of_streams)
-
-    @property
-    def took_s(self) -> float:
-        """From when the first of it was sent, or came, to when the last of it had come."""
-        return self.ended_s - self.begun_s
-
-    @property
-    def rate(self) -> float:
-        """The goodput in bit/s; NaN where that is not known."""
-        return self.octets * 8 / self.took_s if self.took_s > 0 else math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class _Packet:
-    sent_s: float
-    size: int
-    pieces: list[tuple[int, int, int]]
-
-
-class _Space:
-    """Packets of one packet number space that are under way, and those that were lost."""
-
-    def __init__(self) -> None:
-        self._numbers: list[int] = []
-        self._packets: dict[int, _Packet] = {}
-        self._lost: list[int] = []
-
-    def sent(self, number: int, packet: _Packet) -> list[_Packet]:
-        """Keeps a packet; gives those that are forgotten for it."""
-        if number in self._packets:
-            return []
-        insort(self._numbers, number)
-        self._packets[number] = packet
-        if len(self._numbers) <= MOST_KEPT:
-            return []
-        old = self._numbers[: MOST_KEPT // 2]
-        del self._numbers[: MOST_KEPT // 2]
-        return [self._packets.pop(one) for one in old]
-
-    def acked(self, first: int, last: int) -> tuple[list[_Packet], int]:
-        """What a range acknowledges anew, and how many of it had been taken for lost."""
-        start, end = bisect_left(self._numbers, first), bisect_right(self._numbers, last)
-        taken = self._numbers[start:end]
-        del self._numbers[start:end]
-        start, end = bisect_left(self._lost, first), bisect_right(self._lost, last)
-        del self._lost[start:end]
-        return [self._packets.pop(one) for one in taken], end - start
-
-    def lost(self, number: int) -> _Packet | None:
-        """Takes a packet for lost; None where it is not among those under way."""
-        packet = self._packets.pop(number, None)
-        if packet is not None:
-            del self._numbers[bisect_left(self._numbers, number)]
-            insort(self._lost, number)
-            del self._lost[:-MOST_KEPT]
-        return packet
-
-
-class Samples:
-    """Round trips in ms; of more than `MOST_SAMPLES` every second one, and so on."""
-
-    def __init__(self) -> None:
-        self.kept = array("d")
-        self._every = 1
-        self._seen = 0
-
-    def add(self, value: float) -> None:
-        """One more, in ms."""
-        if self._seen % self._every == 0:
-            self.kept.append(value)
-            if len(self.kept) > MOST_SAMPLES:
-                self.kept = self.kept[::2]
-                self._every *= 2
-        self._seen += 1
-
-
-class Held:
-    """What held a sender back, from when to when."""
-
-    def __init__(self) -> None:
-        self.limits: list[tuple[float, float, str]] = []
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.is_all_there = True
-        """Whether `limits` has all the time."""
-        self._limit = "handshake"
-        self._since_s = math.nan
-
-    def change(self, limit: str, at_s: float) -> None:
-        """From now on it is this one."""
-        if limit != self._limit:
-            self.until(at_s)
-            self._limit = limit
-
-    def until(self, at_s: float) -> None:
-        """It has not changed up to now."""
-        if at_s > self._since_s:
-            self.seconds[self._limit] += at_s - self._since_s
-            self.is_all_there &= len(self.limits) < MOST_LIMITS
-            if self.is_all_there:
-                self.limits.append((self._since_s, at_s, self._limit))
-        self._since_s = at_s
 
 
 @dataclass(slots=True)
@@ -226,9 +85,8 @@ class Connection:
     """One end of a connection; the events are told to it in their order."""
 
     def __init__(self, name: str, side: str) -> None:
-        self.name, self.side = name, side
-        self.schema = ""
-        """The transport of a file of ours; empty for QUIC of others."""
+        self.name, self.side, self.schema = name, side, ""
+        """What the file calls it, which end it is, and of a file of ours the transport."""
         self.events = 0
         self.unknown: Counter[str] = Counter()
         self.start_s = self.end_s = math.nan
@@ -236,8 +94,6 @@ class Connection:
         self.lost: Counter[str] = Counter()
         """Packets that were taken for lost, by what told so."""
         self.spurious = 0
-        self.unmatched = 0
-        """Packets that were taken for lost and that the file has not sent."""
         self.fates: Counter[str] = Counter()
         """What became of packets, which only a simulator knows."""
         self.out, self.into = Data(), Data()
@@ -245,7 +101,6 @@ class Connection:
         self.trips_kind = ""
         self.windows: dict[str, float] = {}
         self.window_range = (math.inf, -math.inf)
-        self.timeouts = self.recoveries = 0
         self.knows_timeouts = False
         self.states: Counter[str] = Counter()
         """How often each state of the congestion control began."""
@@ -261,21 +116,35 @@ class Connection:
         self.gaps: dict[str, list[int]] = {}
         """Of received packets with data: least and greatest number, and how many, by path."""
         self.has_acks = self.has_frames = False
-        self._spaces: dict[tuple[str, str], _Space] = {}
+        self._spaces: dict[tuple[str, str], Space] = {}
         self._in_flight = 0
         self._told_in_flight: dict[str, float] = {}
         self._largest = 0
         self._probes: dict[str, float] = {}
-        self._expired = 0
+        self._timeouts: Counter[str] = Counter()
+        """How many there were, by what told so: several events may be about the same one."""
         self._in_timeout = False
         self._recovery_s = math.nan
         """Since when a loss is being recovered from; NaN where none is."""
+        self._recoveries = 0
         self._began_s = -math.inf
         """When the last recovery began."""
         self._trip_s = 0.0
         self._state = ""
         self._closed: dict[str, set[int]] = {kind: set() for kind in BLOCKED}
         self._reason = ""
+
+    @property
+    def recoveries(self) -> int:
+        """How many there were: by the states of the congestion control, else by the losses."""
+        told = sum(count for state, count in self.states.items() if "recovery" in state)
+        return told or self._recoveries
+
+    @property
+    def timeouts(self) -> int:
+        """How many timers expired: by `pto_count`, else by the timers, else by the probes."""
+        told = (self._timeouts[how] for how in ("counts", "timers", "probes"))
+        return next((count for count in told if count), 0)
 
     def take(self, event: Event) -> None:
         """What an event says."""
@@ -335,11 +204,9 @@ class Connection:
         is_silent = bool(kinds) and kinds <= _NOT_ELICITING
         if packet_number is None or is_silent or (isinstance(fate, str) and not has_data):
             return
-        if event.data.get("trigger") == "pto_probe" and not self.knows_timeouts:
-            self._expired += 1
-            self.timeouts = self._expired
+        self._timeouts["probes"] += event.data.get("trigger") == "pto_probe"
         forgotten = self._space(event, header, path).sent(
-            packet_number, _Packet(event.at_s, size, pieces)
+            packet_number, Packet(event.at_s, size, pieces)
         )
         self._in_flight += size - sum(packet.size for packet in forgotten)
         self._largest = max(self._largest, size)
@@ -353,7 +220,7 @@ class Connection:
         frames = _frames(event)
         for kind, frame in frames:
             if kind in _ACKS:
-                self._ack(event, frame, header, path)
+                self._ack(event, frame, header)
             elif kind in BLOCKED:
                 self.peer_blocked[kind] += 1
             elif kind in {"max_data", "max_stream_data", "max_streams"}:
@@ -391,7 +258,7 @@ class Connection:
         )  # fmt: skip
         size = whole(next((one for one in sizes if one is not None), None), where)
         kind = _type(event, header)
-        path = header.get("path_id", event.path)
+        path = header.get("path_id", event.path or _FIRST_PATH)
         return header, size or 0, kind in _DATA_TYPES or not kind, str(path)
 
     def _pieces(
@@ -425,7 +292,7 @@ class Connection:
         self.out.has_headers = self.into.has_headers = True
         return [(-1, 0, size)]
 
-    def _space(self, event: Event, header: Mapping[str, Any], path: str) -> _Space:
+    def _space(self, event: Event, header: Mapping[str, Any], path: str) -> Space:
         named = (event.data.get(key) for key in ("packet_number_space", "packet_num_space"))
         kind = next((one.lower() for one in named if isinstance(one, str)), _type(event, header))
         if kind not in {"initial", "handshake"}:
@@ -434,15 +301,12 @@ class Connection:
         if key not in self._spaces:
             if len(self._spaces) >= 3 * MOST_PATHS:
                 raise AnabranchError(f"{event.where}: more than {MOST_PATHS} paths")
-            self._spaces[key] = _Space()
+            self._spaces[key] = Space()
         return self._spaces[key]
 
-    def _ack(
-        self, event: Event, frame: Mapping[str, Any], header: Mapping[str, Any], path: str
-    ) -> None:
-        if "path_id" in frame:
-            path = str(frame["path_id"])
-        space = self._space(event, header, path)
+    def _ack(self, event: Event, frame: Mapping[str, Any], header: Mapping[str, Any]) -> None:
+        # An ACK frame is about path 0 on whatever path it comes (RFC 10069).
+        space = self._space(event, header, str(frame.get("path_id", _FIRST_PATH)))
         for found in items(frame.get("acked_ranges")):
             ends = found if isinstance(found, list) else [found]
             if not 1 <= len(ends) <= 2:
@@ -454,7 +318,7 @@ class Connection:
                 raise AnabranchError(f"{event.where}: a number of `acked_ranges` is missing")
             self._acked(event, space, numbers[0] or 0, numbers[-1] or 0)
 
-    def _acked(self, event: Event, space: _Space, first: int, last: int) -> None:
+    def _acked(self, event: Event, space: Space, first: int, last: int) -> None:
         packets, spurious = space.acked(first, last)
         self.spurious += spurious
         if not packets:
@@ -475,7 +339,7 @@ class Connection:
         numbers = items(event.data.get("packet_numbers"))
         if "packet_num" in event.data:
             numbers = [event.data["packet_num"]]
-        space = self._space(event, event.data, event.path)
+        space = self._space(event, event.data, event.path or _FIRST_PATH)
         for found in numbers:
             one = whole(found, f"{event.where}: `packet_numbers`")
             if one is not None:
@@ -492,9 +356,7 @@ class Connection:
         packet = None
         if found is not None:
             packet = self._space(event, header, path).lost(found)
-        if packet is None:
-            self.unmatched += 1
-        else:
+        if packet is not None:
             self._in_flight -= packet.size
             self._recover(event, packet.sent_s)
 
@@ -502,7 +364,6 @@ class Connection:
         """Of mvfst, which counts them."""
         count = whole(event.data.get("lost_packets"), f"{event.where}: `lost_packets`") or 0
         self.lost[""] += count
-        self.unmatched += count
         self._recover(event, math.inf)
 
     def _spurious_loss(self, _: Event) -> None:
@@ -510,15 +371,15 @@ class Connection:
 
     def _recover(self, event: Event, sent_s: float) -> None:
         """A loss begins one if its packet was sent after the last (RFC 9002 section 7.3.2)."""
-        is_told = "recovery" in self.states or bool(self.fates)
+        is_told = any("recovery" in state for state in self.states) or bool(self.fates)
         if sent_s > self._began_s and not is_told:
-            self.recoveries += 1
+            self._recoveries += 1
             self._began_s = self._recovery_s = event.at_s
 
     # Recovery and congestion control.
 
     def _metrics_updated(self, event: Event) -> None:
-        path = str(event.data.get("path_id", event.path))
+        path = str(event.data.get("path_id", event.path or _FIRST_PATH))
         if path not in self.windows and len(self.windows) >= MOST_PATHS:
             raise AnabranchError(f"{event.where}: more than {MOST_PATHS} paths")
 
@@ -545,17 +406,15 @@ class Connection:
         probes = value("pto_count")
         if probes is not None:
             self.knows_timeouts = True
-            self._expired += probes > self._probes.get(path, 0.0)
+            self._timeouts["counts"] += probes > self._probes.get(path, 0.0)
             self._probes[path] = probes
-            self.timeouts = self._expired
             self._in_timeout = any(self._probes.values())
 
     def _timer_updated(self, event: Event) -> None:
-        if event.data.get("timer_type") == "pto" and not self._probes:
+        if event.data.get("timer_type") == "pto":
             self.knows_timeouts = True
             if event.data.get("event_type") == "expired":
-                self._expired += 1
-                self.timeouts = self._expired
+                self._timeouts["timers"] += 1
                 self._in_timeout = True
 
     def _congestion_state_updated(self, event: Event) -> None:
@@ -567,7 +426,8 @@ class Connection:
             self.states[
                 state if len(self.states) < MOST_PATHS or state in self.states else "other"
             ] += 1
-            self.recoveries += "recovery" in state
+        if "recovery" in state:
+            self._recovery_s = math.nan
         self._state = state
 
     def _data_blocked_updated(self, event: Event) -> None:
@@ -650,12 +510,11 @@ class Connection:
 
     def _timeout(self, _: Event) -> None:
         self.knows_timeouts = True
-        self.timeouts += 1
+        self._timeouts["timers"] += 1
         self._in_timeout = True
 
     def _fast_recovery(self, event: Event) -> None:
         self.knows_timeouts = True
-        self.recoveries += 1
         self.states["recovery"] += 1
         self._recovery_s = event.at_s
 
