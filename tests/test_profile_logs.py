@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
 from anabranch.profile.logs import READERS
-from anabranch.profile.logs.reading import head
 from anabranch.profile.loss import Losses
 from anabranch.profile.measurement import LossCounts
+from anabranch.support.reading import head
 from conftest import written
 
 BROADCAST = "PING 10.0.0.255 (10.0.0.255) 56(84) bytes of data.\n" + "".join(

@@ -25,7 +25,8 @@ Examples:
       --set flows.transfer.transport.receive_buffer='64 kB'
   tcpdump -i eth0 -s 128 -w transfer.pcap
   anabranch explain transfer.pcap --plot figures
-  ssh host tcpdump -i eth0 -s 128 -U -w - | anabranch explain -""",
+  ssh host tcpdump -i eth0 -s 128 -U -w - | anabranch explain -
+  anabranch explain server.sqlog""",
 )
 def explain(
     source: File,
@@ -48,18 +49,20 @@ def explain(
 
     A scenario is run once, and once more over each path of the flow alone. Of a capture (pcap,
     pcapng) the flows of the most bytes are explained: what was lost and retransmitted, timeouts,
-    failovers, pauses, how long packets waited in queues, and what a call in RTP is worth.
+    failovers, pauses, how long packets waited in queues, and what a call in RTP is worth. Of a
+    qlog file (.qlog, .sqlog) the ends of connections in it: goodput, round trips, losses, probe
+    timeouts, flow control, migration, and why the connection was closed.
 
     Parameters
     ----------
     source
-        A scenario file, or a capture; `-` is standard input. With its seed and replication a
-        scenario says everything about a run, so the run need not have been kept.
+        A scenario file, a capture or a qlog file; `-` is standard input. With its seed and
+        replication a scenario says everything about a run, so the run need not have been kept.
     set_
         Change a value, PATH=VALUE; may be given several times.
     flow
         Which flow; the first one with several paths if not given. Of a capture a part of its name,
-        which has its protocol, addresses and ports.
+        which has its protocol, addresses and ports; of a qlog file one of the connection's name.
     seed
         Replaces the scenario's seed.
     replication
@@ -78,8 +81,8 @@ def explain(
         Of a capture: the codec of a call in RTP (`anabranch list codecs`), if its payload type does
         not say it.
     plot
-        Draw what held each path back over time into this folder; of a flow of a capture also the
-        time-sequence graph of the end that sends.
+        Draw what held each path back over time into this folder, or the end that a qlog file is
+        of; of a flow of a capture also the time-sequence graph of the end that sends.
     json_file
         Write all numbers and sentences to this file.
     """
@@ -112,36 +115,42 @@ def _explain(
     json_file: Path | None,
 ) -> None:
     from anabranch import explain as explaining
-    from anabranch.explain import captured
+    from anabranch.explain import captured, qlogs
 
-    if captured.is_capture(source):
-        of_runs = {
-            "--set": bool(set_),
-            "--seed": seed is not None,
-            "--replication": replication != 0,
-            "--cell": cell != 0,
-            "--metric": metric is not None,
-            "--no-alone": no_alone,
-        }
-        for option, is_given in of_runs.items():
-            if is_given:
-                raise AnabranchError(f"{option} is for scenarios, and {source} is a capture")
+    kind = "capture" if captured.is_capture(source) else "scenario"
+    if kind == "scenario" and qlogs.is_qlog(source):
+        kind = "qlog file"
+    of_runs = {
+        "--set": bool(set_),
+        "--seed": seed is not None,
+        "--replication": replication != 0,
+        "--cell": cell != 0,
+        "--metric": metric is not None,
+        "--no-alone": no_alone,
+    }
+    of_captures = {
+        "--interface": bool(interface),
+        "--from": from_s != 0,
+        "--codec": codec is not None,
+    }
+    for option, is_given in of_runs.items():
+        if is_given and kind != "scenario":
+            raise AnabranchError(f"{option} is for scenarios, and {source} is a {kind}")
+    for option, is_given in of_captures.items():
+        if is_given and kind != "capture":
+            raise AnabranchError(
+                f"{option} is for captures (pcap, pcapng), and {source} is not one"
+            )
+    if kind == "capture":
         if not 0 <= from_s < math.inf:
             raise AnabranchError(f"--from {from_s}: give seconds, 0 or more")
         _explain_capture(
             source, flow, interface, codec, from_s=from_s, plot=plot, json_file=json_file
         )
         return
-    of_captures = {
-        "--interface": bool(interface),
-        "--from": from_s != 0,
-        "--codec": codec is not None,
-    }
-    for option, given in of_captures.items():
-        if given:
-            raise AnabranchError(
-                f"{option} is for captures (pcap, pcapng), and {source} is not one"
-            )
+    if kind == "qlog file":
+        _explain_qlog(source, flow, plot=plot, json_file=json_file)
+        return
     explanation = explaining.explain(
         source,
         set=pairs(set_),
@@ -195,6 +204,29 @@ def _explain_capture(
                 if figure is None:
                     continue
                 stem = f"{file.stem}-{name}" if number == 1 else f"{file.stem}-{name}-{number}"
+                for path in plots.save(figure, plot / stem, ["png"]):
+                    out.print(f"wrote {path}")
+    if json_file is not None:
+        write_json(json_file, explanation.as_json())
+        out.print(f"wrote {json_file}")
+
+
+def _explain_qlog(
+    file: Path, flow: str | None, *, plot: Path | None, json_file: Path | None
+) -> None:
+    from anabranch.explain import qlogs
+
+    with progress.reading() as reading:
+        explanation = qlogs.explain(file, flow=flow, progress=reading(file))
+    out = terminal.console()
+    out.print(explanation.tables(out.width))
+    if plot is not None:
+        from anabranch.figures import plots
+
+        for number, explained in enumerate(explanation.connections, 1):
+            figure = explained.figure()
+            if figure is not None:
+                stem = f"{file.stem}-explain" if number == 1 else f"{file.stem}-explain-{number}"
                 for path in plots.save(figure, plot / stem, ["png"]):
                     out.print(f"wrote {path}")
     if json_file is not None:

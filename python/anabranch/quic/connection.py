@@ -9,6 +9,7 @@ from anabranch import live
 from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.live.waiting import until
 from anabranch.support.arguments import flag, octets
+from anabranch.support.quic_errors import error_name
 
 if TYPE_CHECKING:
     from anabranch._engine import QuicHost
@@ -58,19 +59,8 @@ class StreamClosedError(LiveError):
 
 def _meaning(code: int, is_of_application: bool) -> str:  # noqa: FBT001 - the engine's
     """What a code of QUIC says (RFC 9000 section 20.1)."""
-    if is_of_application:
-        return ""
-    if 0x100 <= code < 0x200:
-        alerts = {40: "handshake_failure", 42: "bad_certificate", 48: "unknown_ca"}
-        alerts |= {46: "certificate_unknown", 45: "certificate_expired"}
-        alerts |= {120: "no_application_protocol", 80: "internal_error"}
-        return f" (TLS alert {alerts.get(code - 0x100, str(code - 0x100))})"
-    names = {0x2: "CONNECTION_REFUSED", 0x3: "FLOW_CONTROL_ERROR", 0x4: "STREAM_LIMIT_ERROR"}
-    names |= {0x1: "INTERNAL_ERROR", 0x5: "STREAM_STATE_ERROR", 0x6: "FINAL_SIZE_ERROR"}
-    names |= {0x7: "FRAME_ENCODING_ERROR", 0x8: "TRANSPORT_PARAMETER_ERROR"}
-    names |= {0x9: "CONNECTION_ID_LIMIT_ERROR", 0xA: "PROTOCOL_VIOLATION", 0xB: "INVALID_TOKEN"}
-    names |= {0xC: "APPLICATION_ERROR", 0xD: "CRYPTO_BUFFER_EXCEEDED", 0xE: "KEY_UPDATE_ERROR"}
-    return f" ({names[code]})" if code in names else ""
+    name = "" if is_of_application or code == 0 else error_name(code)
+    return f" ({name})" if name else ""
 
 
 class Stream:

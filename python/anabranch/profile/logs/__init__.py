@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import head
 
 from ..measurement import Measurement
 from . import (
@@ -25,7 +26,6 @@ from . import (
     unread,
     windows_ping,
 )
-from .reading import head
 
 __all__ = ["READERS", "Reader", "names", "reader_of"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import MOST_BIT_PER_S, MOST_SECONDS, amount, at, items, tree
 
 from ..measurement import Measurement, Rates
 from . import transfer
-from .reading import MOST_BIT_PER_S, MOST_SECONDS, amount, at, items, tree
 from .rounds import Rounds, measurement
 
 NAME = "flent's data (.flent.gz)"

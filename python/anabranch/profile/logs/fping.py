@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anabranch.support.reading import amount, at, items, lines, parsed, places, seconds
+
 from ..measurement import Measurement
-from .reading import amount, at, items, lines, parsed, places, seconds
 from .rounds import Rounds, measurement
 
 NAME = "the output of fping"

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import MOST_BIT_PER_S, MOST_SECONDS, amount, at, items, tree
 
 from ..measurement import Jitters, LossCounts, Measurement, Rates
 from . import transfer
-from .reading import MOST_BIT_PER_S, MOST_SECONDS, amount, at, items, tree
 
 NAME = "iperf3 (`--json`)"
 

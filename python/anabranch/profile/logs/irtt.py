@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import MOST_SECONDS, amount, at, head, items, lines, tree
 
 from ..measurement import Delays, LossCounts, LossSequence, Measurement
-from .reading import MOST_SECONDS, amount, at, head, items, lines, tree
 from .rounds import Rounds, measurement
 
 NAME = "irtt (JSON, text, `-r`)"

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import lines
 
 from ..measurement import Measurement, Opportunities
-from .reading import lines
 
 NAME = "a packet-delivery trace (Mahimahi)"
 

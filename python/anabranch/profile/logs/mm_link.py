@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import lines
 
 from ..measurement import Delays, Measurement, Rates
 from .mahimahi import OCTETS
-from .reading import lines
 
 NAME = "a log of mm-link"
 

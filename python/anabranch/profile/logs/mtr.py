@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import MOST_SECONDS, amount, at, head, items, lines, tree
 
 from ..measurement import Delays, LossCounts, Measurement
-from .reading import MOST_SECONDS, amount, at, head, items, lines, tree
 from .rounds import Rounds, measurement
 
 NAME = "mtr (`--raw`, `--json`)"

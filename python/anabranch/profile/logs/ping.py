@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import lines, places, seconds
 
 from ..measurement import Measurement
-from .reading import lines, places, seconds
 from .rounds import MOST_LATE, Rounds, measurement
 
 NAME = "the output of ping"

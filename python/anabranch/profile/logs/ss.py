@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import MOST_BIT_PER_S, MOST_SECONDS, amount, lines
 
 from ..measurement import LossCounts, Measurement, Rates
 from . import transfer
-from .reading import MOST_BIT_PER_S, MOST_SECONDS, amount, lines
 
 NAME = "logs of `ss -ti`"
 

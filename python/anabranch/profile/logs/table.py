@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from anabranch.errors import AnabranchError
+from anabranch.support.reading import MOST_BIT_PER_S, amount, lines, places, seconds
 
 from ..measurement import Measurement, Rates
-from .reading import MOST_BIT_PER_S, amount, lines, places, seconds
 from .rounds import Rounds, measurement
 
 NAME = "a table (CSV) of pings or of times and rates"

@@ -8,8 +8,9 @@ answer either.
 import re
 from pathlib import Path
 
+from anabranch.support.reading import lines, seconds
+
 from ..measurement import Measurement
-from .reading import lines, seconds
 from .rounds import Rounds, measurement
 
 NAME = "the output of Windows' ping"

@@ -41,9 +41,9 @@ def head(file: Path) -> str:
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text in UTF-8 or UTF-16, packed with gzip or not, with their numbers."""
-    with _opened(file) as stream:
+    with opened(file) as stream:
         encoding = _encoding(stream.read(2))
-    with _opened(file) as binary:
+    with opened(file) as binary:
         text = io.TextIOWrapper(binary, encoding=encoding, errors="replace")
         number = 0
         while True:
@@ -61,7 +61,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 
 def tree(file: Path) -> dict[str, Any]:
     """The tree of a JSON file, packed with gzip or not."""
-    with _opened(file) as stream:
+    with opened(file) as stream:
         content = stream.read(MOST_MEGABYTES * 1_000_000 + 1)
     if len(content) > MOST_MEGABYTES * 1_000_000:
         raise AnabranchError(
@@ -141,7 +141,8 @@ def places(text: str, unit: float) -> int:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
+def opened(file: Path) -> Iterator[BinaryIO]:
+    """A file as it is unpacked, packed with gzip or not."""
     with file.open("rb") as stream:
         is_packed = stream.read(2) == _GZIP
         stream.seek(0)
