@@ -341,6 +341,32 @@ def test_migration(tmp_path: Path) -> None:
     assert "At 0.290 s: migration complete." in text
 
 
+def test_words_that_are_no_texts(tmp_path: Path) -> None:
+    """Where a word is missing or no text, the rest is read."""
+    head = json.loads(json.dumps(HEAD_03))
+    head["trace"]["vantage_point"]["type"] = ["client"]
+    head["trace"]["common_fields"]["time_format"] = {"a": 1}
+    head["trace"]["common_fields"]["group_id"] = [1]
+    frame = {"frame_type": "connection_close", "error_space": ["application"], "reason": 7}
+    data = {**sent(20, 60, frame), "fate": [1], "trigger": {}}
+    data["header"]["packet_type"] = ["1RTT"]
+    lost = {"header": 3, "trigger": [1], "packet_number": 5}
+    reason = {"new": "blocked", "reason": ["pacing"]}
+    events = [
+        *transfer()[:-1],
+        (260, "packet_sent", data),
+        (261, "packet_lost", lost),
+        (262, "connection_data_blocked_updated", reason),
+        (263, "timer_updated", {"timer_type": ["pto"], "event_type": []}),
+    ]
+    found = explained(tmp_path, sequence(events, head))
+    assert found.name == "[1]"
+    assert found.connection.out.octets == 10_000
+    assert found.connection.close is not None
+    assert not found.connection.close.is_of_application
+    json.dumps(found.as_json())
+
+
 @pytest.mark.parametrize(
     ("frame", "said"),
     [

@@ -503,7 +503,7 @@ class Connection:
         if not texts[0] and isinstance(found.get("error_code"), str):
             texts[0] = wording.harmless(found["error_code"][:200])
         by = by if by in {"local", "remote"} else ""
-        is_of_application = space in {"application", "application_error"} or of_application
+        is_of_application = space in ("application", "application_error") or of_application
         self.close = Close(event.at_s, by, texts[0], code, is_of_application, texts[1], texts[2])
 
     # Of runs of ours.
