@@ -636,6 +636,22 @@ def test_a_run_of_ours_and_its_qlog_agree(
     assert share == pytest.approx(path.share("in_recovery", "in_timeout"), abs=0.05)
 
 
+def test_a_call_of_ours_over_udp(tmp_path: Path) -> None:
+    """UDP has no acknowledgements: losses and the rate are read, and that nothing else is known."""
+    text = SCENARIO.format(paths='["p"]', transport='{ kind = "udp", rtp = true }')
+    text = text.replace('kind = "bulk", start', 'kind = "voip", duration = "7 s", start')
+    result = anabranch.run(anabranch.load(text), trace=True)
+    file = tmp_path / "run.sqlog"
+    qlog.write(result, file)
+    found = next(one for one in qlogs.explain(file).connections if one.connection.fates)
+    packets = result.traces["packets"].filter(side="a", is_copy=False)
+    delivered = packets.filter(fate="delivered")
+    assert found.connection.fates["delivered"] == len(delivered) < len(packets)
+    assert found.connection.out.octets == delivered["payload_bytes"].sum()
+    assert found.main is None
+    assert found.sentences()[0].startswith("The file has no acknowledgements")
+
+
 # Of others, made here.
 
 

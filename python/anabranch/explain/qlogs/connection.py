@@ -135,6 +135,11 @@ class Connection:
         self._reason = ""
 
     @property
+    def knows_flight(self) -> bool:
+        """Whether the file shows how much was under way."""
+        return self.has_acks or bool(self._told_in_flight)
+
+    @property
     def recoveries(self) -> int:
         """How many there were: by the states of the congestion control, else by the losses."""
         told = sum(count for state, count in self.states.items() if "recovery" in state)
