@@ -341,6 +341,32 @@ def test_migration(tmp_path: Path) -> None:
     assert "At 0.290 s: migration complete." in text
 
 
+def test_words_that_are_no_texts(tmp_path: Path) -> None:
+    """Where a word is missing or no text, the rest is read."""
+    head = json.loads(json.dumps(HEAD_03))
+    head["trace"]["vantage_point"]["type"] = ["client"]
+    head["trace"]["common_fields"]["time_format"] = {"a": 1}
+    head["trace"]["common_fields"]["group_id"] = [1]
+    frame = {"frame_type": "connection_close", "error_space": ["application"], "reason": 7}
+    data = {**sent(20, 60, frame), "fate": [1], "trigger": {}}
+    data["header"]["packet_type"] = ["1RTT"]
+    lost = {"header": 3, "trigger": [1], "packet_number": 5}
+    reason = {"new": "blocked", "reason": ["pacing"]}
+    events = [
+        *transfer()[:-1],
+        (260, "packet_sent", data),
+        (261, "packet_lost", lost),
+        (262, "connection_data_blocked_updated", reason),
+        (263, "timer_updated", {"timer_type": ["pto"], "event_type": []}),
+    ]
+    found = explained(tmp_path, sequence(events, head))
+    assert found.name == "[1]"
+    assert found.connection.out.octets == 10_000
+    assert found.connection.close is not None
+    assert not found.connection.close.is_of_application
+    json.dumps(found.as_json())
+
+
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
@@ -608,6 +634,22 @@ def test_a_run_of_ours_and_its_qlog_agree(
     assert ends[0].connection.timeouts == pytest.approx(path.timeouts, abs=1)
     share = ends[0].account.ends[0].connection.share("in_recovery", "in_timeout")
     assert share == pytest.approx(path.share("in_recovery", "in_timeout"), abs=0.05)
+
+
+def test_a_call_of_ours_over_udp(tmp_path: Path) -> None:
+    """UDP has no acknowledgements: losses and the rate are read, and that nothing else is known."""
+    text = SCENARIO.format(paths='["p"]', transport='{ kind = "udp", rtp = true }')
+    text = text.replace('kind = "bulk", start', 'kind = "voip", duration = "7 s", start')
+    result = anabranch.run(anabranch.load(text), trace=True)
+    file = tmp_path / "run.sqlog"
+    qlog.write(result, file)
+    found = next(one for one in qlogs.explain(file).connections if one.connection.fates)
+    packets = result.traces["packets"].filter(side="a", is_copy=False)
+    delivered = packets.filter(fate="delivered")
+    assert found.connection.fates["delivered"] == len(delivered) < len(packets)
+    assert found.connection.out.octets == delivered["payload_bytes"].sum()
+    assert found.main is None
+    assert found.sentences()[0].startswith("The file has no acknowledgements")
 
 
 # Of others, made here.

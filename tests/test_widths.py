@@ -102,6 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("new", "my-call"),
         ("sweep", "scenarios/rto-sweep.toml", "--out", "results/rto"),
         ("bench-cc", "vegas", *SHORTER["bench-cc"], "--json", "vegas.json"),
+        ("run", "scenarios/quic-upload.toml", "--set=run.duration='2 s'", "--qlog", "server.sqlog"),
     ):
         assert printed(made, *words)
     small = CALL.replace('duration = "4 s"', 'duration = "2 s"')

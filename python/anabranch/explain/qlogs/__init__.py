@@ -67,6 +67,11 @@ class Explained:
         if self.main is not None:
             kind = "none" if self.main.kind == "nothing" else self.main.kind
             said.append(f"Main cause: {kind}. {self.main.advice}")
+        elif causes.is_sender(self.connection):
+            said.append(
+                "The file has no acknowledgements, and not how much was under way: what held the "
+                "sender back is not known."
+            )
         else:
             said.append("This end received: what held the sender back is in the other end's qlog.")
         said += causes.sentences(self.connection, self.account.ends[0].connection)
@@ -80,7 +85,7 @@ class Explained:
         return said
 
     def figure(self) -> "Figure | None":
-        """What held this end back over time; None for an end that received, or with no time."""
+        """What held this end back over time; None where that is not known."""
         if (
             self.main is None
             or not self.connection.held.limits
@@ -101,7 +106,7 @@ class Explained:
             "events": one.events,
             "start_s": one.start_s,
             "end_s": one.end_s,
-            "is_sender": self.main is not None,
+            "is_sender": causes.is_sender(one),
             "handshake_s": one.handshake_s - one.start_s,
             "sent": {
                 "packets": one.sent, "bytes": one.sent_octets, "data_bytes": one.out.octets,

@@ -47,8 +47,8 @@ def trips(connection: Connection) -> Waits | None:
 
 
 def main(connection: Connection, account: Account) -> Cause | None:
-    """What held the sender back most; None for an end that received."""
-    if not is_sender(connection):
+    """What held the sender back most; None for an end that received, and where nothing tells."""
+    if not is_sender(connection) or not connection.knows_flight:
         return None
     kind = _kind(connection, account)
     return Cause(kind, "", "", _ADVICE[kind])
@@ -169,7 +169,7 @@ def _repairs(connection: Connection, account: Account) -> Iterator[str]:
             f"{wording.counted(connection.timeouts, what)}; what followed took "
             f"{wording.number(time_s, 3)} s."
         )
-    elif not connection.knows_timeouts and is_sender(connection):
+    elif not connection.knows_timeouts and is_sender(connection) and connection.knows_flight:
         yield "The file does not say whether timers expired."
     states = {state: count for state, count in connection.states.items() if state}
     if states and not connection.schema:

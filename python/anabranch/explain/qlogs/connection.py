@@ -135,6 +135,11 @@ class Connection:
         self._reason = ""
 
     @property
+    def knows_flight(self) -> bool:
+        """Whether the file shows how much was under way."""
+        return self.has_acks or bool(self._told_in_flight)
+
+    @property
     def recoveries(self) -> int:
         """How many there were: by the states of the congestion control, else by the losses."""
         told = sum(count for state, count in self.states.items() if "recovery" in state)
@@ -503,7 +508,7 @@ class Connection:
         if not texts[0] and isinstance(found.get("error_code"), str):
             texts[0] = wording.harmless(found["error_code"][:200])
         by = by if by in {"local", "remote"} else ""
-        is_of_application = space in {"application", "application_error"} or of_application
+        is_of_application = space in ("application", "application_error") or of_application
         self.close = Close(event.at_s, by, texts[0], code, is_of_application, texts[1], texts[2])
 
     # Of runs of ours.

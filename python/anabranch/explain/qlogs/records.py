@@ -239,7 +239,7 @@ class _Trace:
         self._name = name
         vantage = at(found, "vantage_point")
         side = at(vantage, "type")
-        self._side = side if side in {"client", "server", "network"} else "unknown"
+        self._side = side if side in ("client", "server", "network") else "unknown"
         self._first: float | None = None
         self._last = 0.0
         self._last_s = 0.0
