@@ -1,5 +1,5 @@
 //! Losses of the `WiMAX` profiles, and what moves them: the tables of `docs/wimax.md`.
-//! `cargo run --example wimax_profiles [-- REPLICATIONS]`
+//! `cargo run --example wimax_profiles -- 100`; with 10 replications by default they are rough.
 //!
 //! Each line: runs of a minute with 3 Mbit/s of packets of 1500 B in the downlink. A burst is a row of
 //! packets lost one after the other; its length is the mean over bursts, and over lost packets. The coherence
@@ -13,7 +13,7 @@ use anabranch::trace::{Column, Table};
 
 fn main() {
     let replications =
-        std::env::args().nth(1).map_or(100, |count| count.parse().expect("a number of replications"));
+        std::env::args().nth(1).map_or(10, |count| count.parse().expect("a number of replications"));
     let taps = |doppler: f64| format!(", fading = {{ kind = 'taps', doppler_hz = {doppler} }}");
     println!(
         "| profile | changed | coherence time | loss | standard error | burst | a lost packet's burst | bits in a symbol |"
