@@ -16,6 +16,7 @@ from anabranch.explain import accounts, qlogs
 from anabranch.explain.qlogs import kept, records
 from anabranch.studies import qlog
 from conftest import Command, one_error
+from support.two_links import two_links
 
 Events = list[tuple[float, str, dict[str, Any]]]
 """Times in ms, names without their category, data."""
@@ -562,33 +563,6 @@ def test_a_packed_file_that_is_cut_off(tmp_path: Path) -> None:
 
 # Ours.
 
-SCENARIO = """\
-name = "links"
-seed = 3
-run.duration = "8 s"
-[links.one]
-ends = ["a", "b"]
-rate = "4 Mbit/s"
-delay = "20 ms"
-queue = {{ kind = "drop_tail", packets = 30 }}
-loss = {{ kind = "bernoulli", probability = "1 %" }}
-[links.two]
-ends = ["a", "b"]
-rate = "2 Mbit/s"
-delay = "40 ms"
-loss = {{ kind = "bernoulli", probability = "2 %" }}
-[paths.p]
-via = ["one"]
-[paths.q]
-via = ["two"]
-[flows.load]
-from = "a"
-to = "b"
-paths = {paths}
-transport = {transport}
-app = {{ kind = "bulk", start = "0 s" }}
-"""
-
 
 @pytest.mark.parametrize("suffix", [".sqlog", ".qlog"])
 @pytest.mark.parametrize(
@@ -604,7 +578,7 @@ app = {{ kind = "bulk", start = "0 s" }}
 def test_a_run_of_ours_and_its_qlog_agree(
     tmp_path: Path, paths: str, transport: str, suffix: str
 ) -> None:
-    text = SCENARIO.format(paths=paths, transport=transport)
+    text = two_links(paths, transport)
     result = anabranch.run(anabranch.load(text), trace=True)
     file = tmp_path / f"run{suffix}"
     qlog.write(result, file)
@@ -638,8 +612,8 @@ def test_a_run_of_ours_and_its_qlog_agree(
 
 def test_a_call_of_ours_over_udp(tmp_path: Path) -> None:
     """UDP has no acknowledgements: losses and the rate are read, and that nothing else is known."""
-    text = SCENARIO.format(paths='["p"]', transport='{ kind = "udp", rtp = true }')
-    text = text.replace('kind = "bulk", start', 'kind = "voip", duration = "7 s", start')
+    call = '{ kind = "voip", duration = "7 s", start = "0 s" }'
+    text = two_links('["p"]', '{ kind = "udp", rtp = true }', call)
     result = anabranch.run(anabranch.load(text), trace=True)
     file = tmp_path / "run.sqlog"
     qlog.write(result, file)

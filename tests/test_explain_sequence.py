@@ -10,18 +10,16 @@ import anabranch
 from anabranch.explain import captured
 from anabranch.explain.captured import sequence
 from anabranch.figures import sequences
-from test_qlog import KINDS, SCENARIO
+from support.two_links import two_links
+from test_qlog import KINDS, scenario_of
 
 
 def sent_by_both(
     kind: str, folder: Path, at: str
 ) -> tuple[list[sequences.Sent], list[sequences.Sent], captured.Explained]:
     """What the sender's packets are, by the run's trace and by its capture."""
-    paths, transport, app = KINDS[kind]
-    # A copy of a packet of a link is one packet at the host.
-    text = SCENARIO.format(paths=paths, transport=transport, app=app)
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("duplicate"))
-    scenario = anabranch.load(text)
+    # Without duplicates: a copy of a packet of a link is one packet at the host.
+    scenario = anabranch.load(two_links(*KINDS[kind], duration="6 s"))
     file = folder / "run.pcapng"
     result = anabranch.run(scenario, trace=True, pcap=file, pcap_at=at)
     names = tomllib.loads(scenario.cell_toml(0))["flows"]["load"]["paths"]
@@ -88,8 +86,6 @@ def test_a_part_of_a_capture_has_the_times_of_that_part(tmp_path: Path) -> None:
 
 
 def test_datagrams_have_no_such_graph(tmp_path: Path) -> None:
-    paths, transport, app = KINDS["udp"]
-    text = SCENARIO.format(paths=paths, transport=transport, app=app)
-    anabranch.run(anabranch.load(text), pcap=tmp_path / "call.pcapng")
+    anabranch.run(anabranch.load(scenario_of("udp")), pcap=tmp_path / "call.pcapng")
     (explained,) = captured.explain(tmp_path / "call.pcapng").flows
     assert explained.sequence(tmp_path / "call.pcapng") is None

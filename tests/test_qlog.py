@@ -14,34 +14,7 @@ from anabranch.errors import AnabranchError
 from anabranch.studies import qlog
 from conftest import Command, one_error
 from qlog_schema import Event, QlogFile, QlogFileSeq, data_of
-
-SCENARIO = """\
-name = "links"
-seed = 3
-run.duration = "6 s"
-[links.one]
-ends = ["a", "b"]
-rate = "4 Mbit/s"
-delay = "20 ms"
-duplicate = "0.3 %"
-queue = {{ kind = "drop_tail", packets = 30 }}
-loss = {{ kind = "bernoulli", probability = "1 %" }}
-[links.two]
-ends = ["a", "b"]
-rate = "2 Mbit/s"
-delay = "40 ms"
-loss = {{ kind = "bernoulli", probability = "2 %" }}
-[paths.p]
-via = ["one"]
-[paths.q]
-via = ["two"]
-[flows.load]
-from = "a"
-to = "b"
-paths = {paths}
-transport = {transport}
-app = {app}
-"""
+from support.two_links import two_links
 
 BULK = '{ kind = "bulk" }'
 CALL = '{ kind = "voip", start = "0 s", duration = "4 s" }'
@@ -53,10 +26,12 @@ KINDS = {
 }
 
 
+def scenario_of(kind: str) -> str:
+    return two_links(*KINDS[kind], duration="6 s", of_one='duplicate = "0.3 %"')
+
+
 def traced(kind: str) -> Result:
-    paths, transport, app = KINDS[kind]
-    text = SCENARIO.format(paths=paths, transport=transport, app=app)
-    return anabranch.run(anabranch.load(text), trace=True)
+    return anabranch.run(anabranch.load(scenario_of(kind)), trace=True)
 
 
 def sequence(file: Path) -> tuple[QlogFileSeq, list[Event]]:
@@ -212,9 +187,7 @@ def test_the_command_writes_it_and_says_what_is_wrong(
     tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = tmp_path / "links.toml"
-    paths, transport, app = KINDS["tcp"]
-    text = SCENARIO.format(paths=paths, transport=transport, app=app)
-    scenario.write_text(text, encoding="utf-8")
+    scenario.write_text(scenario_of("tcp"), encoding="utf-8")
     file = tmp_path / "out.sqlog"
     done = anabranch("run", scenario, "--qlog", file, "--json", tmp_path / "with.json")
     assert done.returncode == 0, done.stderr
@@ -226,7 +199,7 @@ def test_the_command_writes_it_and_says_what_is_wrong(
     message = one_error(anabranch("run", scenario, "--qlog", file, "--pcap", file))
     assert "--pcap and --qlog are both" in message
     with pytest.raises(AnabranchError, match="kept no traces"):
-        qlog.write(_plain(text), tmp_path / "none.sqlog")
+        qlog.write(_plain(scenario_of("tcp")), tmp_path / "none.sqlog")
 
     def stopped(_: object) -> None:
         raise KeyboardInterrupt

@@ -9,8 +9,8 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from peers import IS_FULL, LIMIT_S, Cell, MissingError
 from quic_peers import ALPN, HOST, NAMES, Client, Peer, Server, find
 
 from anabranch import _engine, quic
+from support import live
 
 pytestmark = [
     pytest.mark.skipif(not _engine.QUIC, reason="this engine was built without QUIC"),
@@ -50,13 +51,7 @@ def peer(request: pytest.FixtureRequest, cell: Cell) -> Peer:
         pytest.skip(str(error))
 
 
-def run(work: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(LIMIT_S):
-            await work()
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(bounded())).result()
+run = partial(live.run, limit_s=LIMIT_S)
 
 
 def content(size: int, seed: int) -> bytes:

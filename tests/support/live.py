@@ -29,9 +29,9 @@ def deserted_port(address: str = LOOPBACK) -> Iterator[int]:
         yield int(held.getsockname()[1])
 
 
-def run(work: Callable[[], Awaitable[None]]) -> None:
+def run(work: Callable[[], Awaitable[None]], limit_s: float = TEST_S) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(TEST_S):
+        async with asyncio.timeout(limit_s):
             await work()
 
     # Tests of pages leave an event loop in this thread.

@@ -1,8 +1,9 @@
 """`anabranch explain`."""
 
 import math
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from cyclopts import Parameter
 
@@ -12,6 +13,12 @@ from anabranch.support.files import check_different, check_file, check_folder
 from anabranch.support.stdin import on_disk
 
 from .app import UNDERSTAND, File, Flag, Natural, Sets, app, pairs, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
 
 
 @app.command(
@@ -162,18 +169,9 @@ def _explain(
         alone=not no_alone,
         steps=lambda count: progress.steps("each path alone", count),
     )
-    out = terminal.console()
-    out.print(explanation.tables(out.width))
-    if plot is not None:
-        from anabranch.figures import plots
-
-        for path in plots.save(
-            explanation.figure(), plot / f"{explanation.result.scenario.name}-explain", ["png"]
-        ):
-            out.print(f"wrote {path}")
-    if json_file is not None:
-        write_json(json_file, explanation.as_json())
-        out.print(f"wrote {json_file}")
+    stem = f"{explanation.result.scenario.name}-explain"
+    figures = ((stem, one.figure()) for one in [explanation])
+    _hand_out(explanation, figures, plot, json_file)
 
 
 def _explain_capture(
@@ -193,22 +191,15 @@ def _explain_capture(
             file, flow=flow, codec=codec, interfaces=interfaces, from_s=from_s,
             progress=reading(file),
         )  # fmt: skip
-    out = terminal.console()
-    out.print(explanation.tables(out.width))
-    if plot is not None:
-        from anabranch.figures import plots
-
-        for number, explained in enumerate(explanation.flows, 1):
-            figures = {"explain": explained.figure(), "sequence": explained.sequence(file, from_s)}
-            for name, figure in figures.items():
-                if figure is None:
-                    continue
-                stem = f"{file.stem}-{name}" if number == 1 else f"{file.stem}-{name}-{number}"
-                for path in plots.save(figure, plot / stem, ["png"]):
-                    out.print(f"wrote {path}")
-    if json_file is not None:
-        write_json(json_file, explanation.as_json())
-        out.print(f"wrote {json_file}")
+    figures = (
+        (_stem(file, name, number), draw())
+        for number, one in enumerate(explanation.flows, 1)
+        for name, draw in (
+            ("explain", one.figure),
+            ("sequence", partial(one.sequence, file, from_s)),
+        )
+    )
+    _hand_out(explanation, figures, plot, json_file)
 
 
 def _explain_qlog(
@@ -218,15 +209,40 @@ def _explain_qlog(
 
     with progress.reading() as reading:
         explanation = qlogs.explain(file, flow=flow, progress=reading(file))
+    figures = (
+        (_stem(file, "explain", number), one.figure())
+        for number, one in enumerate(explanation.connections, 1)
+    )
+    _hand_out(explanation, figures, plot, json_file)
+
+
+def _stem(file: Path, name: str, number: int) -> str:
+    """The name of a figure of the flow with this number, without its ending."""
+    return f"{file.stem}-{name}" if number == 1 else f"{file.stem}-{name}-{number}"
+
+
+class _Explained(Protocol):
+    """What is explained, for people and for programs."""
+
+    def tables(self, width: int) -> "RenderableType": ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+def _hand_out(
+    explanation: _Explained,
+    figures: "Iterator[tuple[str, Figure | None]]",
+    plot: Path | None,
+    json_file: Path | None,
+) -> None:
+    """Prints an explanation, and writes what is asked for; figures are drawn only then."""
     out = terminal.console()
     out.print(explanation.tables(out.width))
     if plot is not None:
         from anabranch.figures import plots
 
-        for number, explained in enumerate(explanation.connections, 1):
-            figure = explained.figure()
+        for stem, figure in figures:
             if figure is not None:
-                stem = f"{file.stem}-explain" if number == 1 else f"{file.stem}-explain-{number}"
                 for path in plots.save(figure, plot / stem, ["png"]):
                     out.print(f"wrote {path}")
     if json_file is not None:

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 from anabranch.errors import AnabranchError
 
+from . import wording
+
 HEAD_OCTETS = 65_536
 """How much of a file's beginning is looked at to recognise it."""
 MOST_LINE = 1_000_000
@@ -104,8 +106,8 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def amount(value: Any, what: str, most: float = 1e15) -> float | None:
-    """A number of a tree from 0 to `most`; None where there is none.
+def amount(value: Any, what: str, most: float = 1e15, least: float = 0.0) -> float | None:
+    """A number of a tree from `least` to `most`; None where there is none.
 
     Raises an AnabranchError that begins with `what`: the file and what it is of.
     """
@@ -117,8 +119,9 @@ def amount(value: Any, what: str, most: float = 1e15) -> float | None:
             number = float(value)
         except (ValueError, OverflowError):
             number = math.nan
-    if not 0 <= number <= most:
-        raise AnabranchError(f"{what} is `{str(value)[:20]}`; allowed is 0 to {most:g}")
+    if not least <= number <= most:
+        said = wording.harmless(str(value)[:20])
+        raise AnabranchError(f"{what} is `{said}`; allowed is {least:g} to {most:g}")
     return number
 
 

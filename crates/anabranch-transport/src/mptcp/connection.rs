@@ -235,6 +235,7 @@ impl Connection {
             Command::Connect => self.connect(now),
             Command::DeleteAddress(path) => self.delete_address(now, path.index()),
             Command::PauseReading => self.receiver.is_paused = true,
+            // Answered above.
             Command::Rebind { .. } => {}
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(message),

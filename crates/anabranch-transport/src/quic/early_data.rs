@@ -123,16 +123,9 @@ impl Connection {
     /// section 4.6.2). Messages are lost.
     fn reject_early_data(&mut self) {
         let path = &mut self.paths[0];
-        let mut messages = Vec::new();
-        for packet in path.space.sent.take_all() {
-            path.congestion.on_forgotten(packet.size);
-            messages.extend(
-                packet.contents.into_iter().filter(|content| matches!(content, Content::Datagram(_))),
-            );
-        }
-        path.space.loss_time = None;
+        let contents = path.space.forget_sent(&mut path.congestion);
         path.space.probes = 0;
-        for message in messages {
+        for message in contents.into_iter().filter(|content| matches!(content, Content::Datagram(_))) {
             self.on_content_lost(SpaceId::Data(0), message, false);
         }
         let rejected = self.flow.sent;
@@ -148,13 +141,7 @@ impl Connection {
     /// What was sent is sent again, as after a Retry packet.
     pub(super) fn send_early_data_again(&mut self) {
         let path = &mut self.paths[0];
-        let mut contents = Vec::new();
-        for packet in path.space.sent.take_all() {
-            path.congestion.on_forgotten(packet.size);
-            contents.extend(packet.contents);
-        }
-        path.space.loss_time = None;
-        for content in contents {
+        for content in path.space.forget_sent(&mut path.congestion) {
             self.on_content_lost(SpaceId::Data(0), content, false);
         }
     }

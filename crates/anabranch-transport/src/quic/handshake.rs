@@ -301,10 +301,7 @@ impl Connection {
         }
         let congestion = &mut self.paths[0].congestion;
         let space = &mut self.early[place];
-        for packet in space.sent.take_all() {
-            congestion.on_forgotten(packet.size);
-        }
-        space.loss_time = None;
+        space.forget_sent(congestion);
         space.probes = 0;
         space.arrived.on_acknowledged();
         self.paths[0].rtt.end_back_off();

@@ -125,17 +125,12 @@ impl Connection {
         }
         let path = &mut self.paths[0];
         // What is on its way says nothing about the new path: it is sent again, and no loss.
-        let mut contents = Vec::new();
-        for packet in path.space.sent.take_all() {
-            path.congestion.on_forgotten(packet.size);
-            contents.push(packet.contents);
-        }
-        path.space.loss_time = None;
+        let contents = path.space.forget_sent(&mut path.congestion);
         path.space.probes = 0;
         if let Some(control) = control {
             path.congestion.begin_anew(control);
         }
-        for content in contents.into_iter().flatten() {
+        for content in contents {
             self.on_content_lost(SpaceId::Data(0), content, matches!(content, Content::Datagram(_)));
         }
     }

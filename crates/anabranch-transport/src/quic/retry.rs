@@ -46,10 +46,7 @@ impl Connection {
         self.paths[0].rtt = self.parameters.rtt();
         let congestion = &mut self.paths[0].congestion;
         let space = &mut self.early[0];
-        for packet in space.sent.take_all() {
-            congestion.on_forgotten(packet.size);
-        }
-        space.loss_time = None;
+        space.forget_sent(congestion);
         space.probes = 0;
         // Section 17.2.5.3: the same message, in packets with further numbers.
         let hello = &mut self.handshake.crypto[0].send;

@@ -1,8 +1,9 @@
 //! A packet number space (RFC 9000 section 12.3): the numbers of what is sent, what has arrived, and when it
 //! is acknowledged (section 13.2).
 
+use super::congestion::Congestion;
 use super::ranges::Ranges;
-use super::sent_packets::SentPackets;
+use super::sent_packets::{Content, SentPackets};
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::wire::quic::{Ack, Frame, Level, MAX_ACK_RANGES, varint};
@@ -54,6 +55,19 @@ pub(super) struct Space {
     pub(super) arrived: Arrived,
     /// Packets that came with ECT(0), ECT(1) and CE.
     pub(super) marks: [u64; 3],
+}
+
+impl Space {
+    /// Forgets what is on its way, which is neither acknowledged nor lost; returns what was in it.
+    pub(super) fn forget_sent(&mut self, congestion: &mut Congestion) -> Vec<Content> {
+        let mut contents = Vec::new();
+        for packet in self.sent.take_all() {
+            congestion.on_forgotten(packet.size);
+            contents.extend(packet.contents);
+        }
+        self.loss_time = None;
+        contents
+    }
 }
 
 /// Packets that have arrived, and what is due about them.

@@ -12,10 +12,12 @@ from typing import Any
 
 from anabranch.errors import AnabranchError
 from anabranch.support import wording
-from anabranch.support.reading import at, items
+from anabranch.support.reading import amount, at, items
 
 from .kept import MOST_STREAMS, Data, Held, Packet, Samples, Space
-from .records import Event, number, whole
+from .records import MOST_NUMBER, Event, whole
+
+_SPACES_OF_A_PATH = 3
 
 MOST_PATHS = 64
 MOST_SAID = 5
@@ -194,11 +196,7 @@ class Connection:
                 self._migrated(event, "a PATH_CHALLENGE asked whether a path works")
             elif kind == "connection_close":
                 self._closing(event, frame, "local")
-        pieces = self._pieces(event, frames, is_data=is_data, size=size)
-        has_data = any(length for _, _, length in pieces)
-        if has_data and math.isnan(self.out.begun_s):
-            self.out.begun_s = event.at_s
-        self._opened_by(event, is_data=is_data, has_data=has_data, is_sent=True)
+        pieces, has_data = self._data(event, frames, is_data=is_data, size=size, is_sent=True)
         fate = event.data.get("fate")
         if isinstance(fate, str):
             self.schema = self.schema or "ours"
@@ -234,20 +232,15 @@ class Connection:
                 self._migrated(event, "a PATH_RESPONSE came: the path works")
             elif kind == "connection_close":
                 self._closing(event, frame, "remote")
-        pieces = self._pieces(event, frames, is_data=is_data, size=size)
-        has_data = any(length for _, _, length in pieces)
-        if has_data and math.isnan(self.into.begun_s):
-            self.into.begun_s = event.at_s
+        pieces, _ = self._data(event, frames, is_data=is_data, size=size, is_sent=False)
         self.into.add(pieces, event.at_s)
-        self._opened_by(event, is_data=is_data, has_data=has_data, is_sent=False)
         if not self.has_acks:
             self._in_timeout = False
             if event.at_s - self._recovery_s >= self._trip_s:
                 self._recovery_s = math.nan
         packet_number = whole(header.get("packet_number"), f"{event.where}: `packet_number`")
         if packet_number is not None and is_data and is_here:
-            if path not in self.gaps and len(self.gaps) >= MOST_PATHS:
-                raise AnabranchError(f"{event.where}: more than {MOST_PATHS} paths")
+            _check_room(self.gaps, path, event)
             gap = self.gaps.setdefault(path, [packet_number, packet_number, 0])
             gap[0], gap[1] = min(gap[0], packet_number), max(gap[1], packet_number)
             gap[2] += 1
@@ -265,6 +258,24 @@ class Connection:
         kind = _type(event, header)
         path = header.get("path_id", event.path or _FIRST_PATH)
         return header, size or 0, kind in _DATA_TYPES or not kind, str(path)
+
+    def _data(
+        self,
+        event: Event,
+        frames: list[tuple[str, Mapping[str, Any]]],
+        *,
+        is_data: bool,
+        size: int,
+        is_sent: bool,
+    ) -> tuple[list[tuple[int, int, int]], bool]:
+        """The application's data in a packet, and whether there is any, which may begin with it."""
+        pieces = self._pieces(event, frames, is_data=is_data, size=size)
+        has_data = any(length for _, _, length in pieces)
+        data = self.out if is_sent else self.into
+        if has_data and math.isnan(data.begun_s):
+            data.begun_s = event.at_s
+        self._opened_by(event, is_data=is_data, has_data=has_data, is_sent=is_sent)
+        return pieces, has_data
 
     def _pieces(
         self,
@@ -304,8 +315,7 @@ class Connection:
             kind = "data"
         key = (kind, path)
         if key not in self._spaces:
-            if len(self._spaces) >= 3 * MOST_PATHS:
-                raise AnabranchError(f"{event.where}: more than {MOST_PATHS} paths")
+            _check_room(self._spaces, key, event, _SPACES_OF_A_PATH)
             self._spaces[key] = Space()
         return self._spaces[key]
 
@@ -385,11 +395,10 @@ class Connection:
 
     def _metrics_updated(self, event: Event) -> None:
         path = str(event.data.get("path_id", event.path or _FIRST_PATH))
-        if path not in self.windows and len(self.windows) >= MOST_PATHS:
-            raise AnabranchError(f"{event.where}: more than {MOST_PATHS} paths")
+        _check_room(self.windows, path, event)
 
-        def value(name: str, most: float = 2.0**64) -> float | None:
-            return number(event.data.get(name), f"{event.where}: `{name}`", 0.0, most)
+        def value(name: str, most: float = MOST_NUMBER) -> float | None:
+            return amount(event.data.get(name), f"{event.where}: `{name}`", most)
 
         for name in ("congestion_window", "current_cwnd", "cwnd"):
             if (window := value(name)) is not None:
@@ -576,6 +585,12 @@ _OF_OURS: dict[str, Callable[[Connection, Event], None]] = {
 def _count(counter: Counter[str], key: str) -> None:
     """Counts one more of this, as long as there are not too many different ones."""
     counter[key if key in counter or len(counter) < MOST_PATHS else "other"] += 1
+
+
+def _check_room(known: Mapping[Any, Any], key: object, event: Event, of_each: int = 1) -> None:
+    """Refuses one more of what a path has so many of, for more than `MOST_PATHS` paths."""
+    if key not in known and len(known) >= of_each * MOST_PATHS:
+        raise AnabranchError(f"{event.where}: more than {MOST_PATHS} paths")
 
 
 def _frames(event: Event) -> list[tuple[str, Mapping[str, Any]]]:

@@ -9,7 +9,6 @@ A sequence is read as a stream. Of a document all is in the memory, so its size 
 """
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 from anabranch.errors import AnabranchError
 from anabranch.support import wording
-from anabranch.support.reading import MOST_LINE, at, head, items, lines, opened
+from anabranch.support.reading import MOST_LINE, amount, at, head, items, lines, opened
 
 MOST_DOCUMENT_MB = 64
 """The most that is read, unpacked, of a file that is one JSON document."""
@@ -29,6 +28,8 @@ _SEQUENCE = "\x1e"
 
 _MOST_MS = 1e17
 """The farthest time that is read, in units of the file."""
+
+MOST_NUMBER = 2.0**64
 
 _LONGEST_NAME = 100
 
@@ -271,7 +272,7 @@ class _Trace:
         )  # fmt: skip
 
     def _at_s(self, found: dict[str, Any], where: str, *, is_after: bool) -> float:
-        time = number(found.get("time"), f"{where}: its `time`", -_MOST_MS, _MOST_MS)
+        time = amount(found.get("time"), f"{where}: its `time`", _MOST_MS, -_MOST_MS)
         if time is None:
             raise AnabranchError(f"{where}: it has no `time`")
         form = found.get("time_format", self._common.get("time_format"))
@@ -294,29 +295,11 @@ class _Trace:
         return wording.harmless(text[:_LONGEST_NAME])
 
 
-def number(value: Any, what: str, least: float = 0.0, most: float = 2.0**64) -> float | None:
-    """A number of an event; None where there is none.
-
-    Raises an AnabranchError that begins with `what`: the file, the event and the field.
-    """
-    if value is None:
-        return None
-    found = math.nan
-    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-        try:
-            found = float(value)
-        except (ValueError, OverflowError):
-            found = math.nan
-    if not least <= found <= most:
-        raise AnabranchError(f"{what} is {_shown(value)}; allowed is {least:g} to {most:g}")
-    return found
-
-
 def whole(value: Any, what: str) -> int | None:
     """A whole number of 64 bits of an event, such as a packet number; None where there is none."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return value
-    found = number(value, what)
+    found = amount(value, what, MOST_NUMBER)
     return None if found is None else int(found)
 
 

@@ -156,23 +156,8 @@ fn early_data_follows_a_retry() {
 /// Any one datagram may be lost.
 #[test]
 fn early_data_survives_the_loss_of_any_datagram() {
-    for (lost, retry) in (0..14).flat_map(|lost| [(lost, false), (lost, true)]) {
-        for early_data in [ACCEPTED, REJECTED] {
-            let config = Config { retry: Some(retry), ..with(early_data) };
-            let mut pair = Pair::new(&config);
-            let mut count = 0;
-            pair.drop_if = Box::new(move |_, _, _| {
-                count += 1;
-                count - 1 == lost
-            });
-            pair.command(Side::A, Command::Connect);
-            pair.write(Side::A, 5_000);
-            pair.run_until(Time::from_secs(4), |pair| pair.heard(Side::B, &Event::Connected));
-            pair.write(Side::B, 5_000);
-            pair.run_for(ms(4_000));
-            assert_eq!([pair.received_bytes(Side::A), pair.received_bytes(Side::B)], [5_000; 2], "{lost}");
-            assert!(pair.ends.iter().all(|end| end.handshake.is_confirmed), "{lost}");
-        }
+    for early_data in [ACCEPTED, REJECTED] {
+        super::handshake::survives_the_loss_of_any_datagram(&with(early_data));
     }
 }
 
