@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use anabranch_fuzz::hosts::{End, Hosts, address};
 use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Settings};
+use anabranch_live::Handle;
+use anabranch_live::sctp::{Host, HostEvent, Outbound, Settings};
 use anabranch_transport::endpoint::{Command, Reliability};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::sctp::Config;
@@ -24,7 +25,7 @@ const SETTINGS: [&str; 4] = [
 struct Talker {
     host: Host,
     /// The associations that live.
-    ids: Vec<AssociationId>,
+    ids: Vec<Handle>,
     reads: bool,
 }
 
@@ -35,7 +36,7 @@ impl End for Talker {
         &mut self.host
     }
 
-    fn on_event(&mut self, now: Time, (id, event): (AssociationId, HostEvent)) {
+    fn on_event(&mut self, now: Time, (id, event): (Handle, HostEvent)) {
         match event {
             HostEvent::Accepted { .. } | HostEvent::Connected if !self.ids.contains(&id) => self.ids.push(id),
             HostEvent::Closed { .. } => self.ids.retain(|other| *other != id),

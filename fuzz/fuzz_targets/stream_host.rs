@@ -5,7 +5,8 @@ use anabranch_fuzz::hosts::{End, Hosts, address};
 use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
 use anabranch_fuzz::seal;
-use anabranch_live::stream::{ConnectionId, Host, HostEvent, Settings, StreamEnd};
+use anabranch_live::Handle;
+use anabranch_live::stream::{Host, HostEvent, Settings, StreamEnd};
 use anabranch_transport::endpoint::Command;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::secret::Secret;
@@ -25,7 +26,7 @@ const MPTCP: [&str; 2] = [
 
 struct Talker<E: StreamEnd> {
     host: Host<E>,
-    ids: Vec<ConnectionId>,
+    ids: Vec<Handle>,
 }
 
 impl<E: StreamEnd> End for Talker<E> {
@@ -35,7 +36,7 @@ impl<E: StreamEnd> End for Talker<E> {
         &mut self.host
     }
 
-    fn on_event(&mut self, _now: Time, (id, event): (ConnectionId, HostEvent)) {
+    fn on_event(&mut self, _now: Time, (id, event): (Handle, HostEvent)) {
         match event {
             HostEvent::Accepted if !self.ids.contains(&id) => self.ids.push(id),
             HostEvent::Closed(_) => self.ids.retain(|other| *other != id),

@@ -8,8 +8,9 @@
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
+use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
+use anabranch_live::sctp::{Host, HostEvent, Outbound, Refusal};
 use anabranch_transport::endpoint::{Command, Reliability};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::Time;
@@ -17,7 +18,7 @@ use anabranch_transport::time::Time;
 const PORT: u16 = 5_001;
 
 /// Sends messages until the buffer is full or all are sent.
-fn pump(host: &mut Host, now: Time, id: AssociationId, left: &mut u64, size: usize) {
+fn pump(host: &mut Host, now: Time, id: Handle, left: &mut u64, size: usize) {
     while *left > 0 {
         let bytes = vec![0x5a; size.min(*left as usize)];
         let length = bytes.len() as u64;

@@ -9,12 +9,12 @@
 //! SCTP travels in UDP (RFC 6951), as QUIC does, which needs no root, or directly in IP where the system
 //! permits raw sockets. All protocols travel in IP through TUN devices, which need root.
 
-mod alarms;
 pub mod clock;
 pub mod driver;
 mod incoming;
 mod outbox;
 mod outgoing;
+mod ports;
 #[cfg(feature = "quic")]
 pub mod quic;
 mod raw;
@@ -23,5 +23,8 @@ pub mod sctp;
 pub mod secrets;
 pub mod stack;
 pub mod stream;
+mod table;
 pub mod tun;
 mod udp;
+
+pub use table::Handle;

@@ -4,8 +4,9 @@ use std::net::UdpSocket;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound};
+use anabranch_live::sctp::{Host, HostEvent, Outbound};
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::Time;
@@ -20,7 +21,7 @@ fn settings() -> DriverSettings {
     DriverSettings { addresses, carrier, mtu: 1_500, most_accepted: 10, shared_key }
 }
 
-fn pump(host: &mut Host, now: Time, id: AssociationId, left: &mut u64) {
+fn pump(host: &mut Host, now: Time, id: Handle, left: &mut u64) {
     while *left > 0 {
         let (reliability, bytes) = (Reliability::Reliable, vec![0x5a; LENGTH]);
         let message = Outbound { stream: 0, ppid: 0, unordered: false, reliability, bytes };

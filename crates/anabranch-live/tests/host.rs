@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use anabranch_live::sctp::{
-    AssociationId, Extent, Host, HostEvent, Outbound, Place, Refusal, Route, Settings,
-};
+use anabranch_live::Handle;
+use anabranch_live::sctp::{Extent, Host, HostEvent, Outbound, Place, Refusal, Route, Settings};
 use anabranch_live::stack::{Stack as _, Unreachable};
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::flow::Ecn;
@@ -40,7 +39,7 @@ struct World {
     cut: BTreeSet<u8>,
     /// Addresses that neither send nor receive.
     unplugged: BTreeSet<IpAddr>,
-    events: [Vec<(AssociationId, HostEvent)>; 2],
+    events: [Vec<(Handle, HostEvent)>; 2],
     datagrams: u64,
     /// Whether applications read what they are given.
     reads: bool,
@@ -86,13 +85,13 @@ impl World {
     }
 
     /// Host 0 opens an association with host 1, which waits.
-    fn connect(&mut self, config: &Config, addresses: u8) -> AssociationId {
+    fn connect(&mut self, config: &Config, addresses: u8) -> Handle {
         self.hosts[1].listen(PORT, config).expect("the port is free");
         self.call(config, 0, addresses)
     }
 
     /// Host 0 opens an association from this port.
-    fn call(&mut self, config: &Config, port: u16, addresses: u8) -> AssociationId {
+    fn call(&mut self, config: &Config, port: u16, addresses: u8) -> Handle {
         let peer: Vec<_> = (0..addresses).map(|network| (address(1, network), Some(9899))).collect();
         self.hosts[0].connect(self.now, config, port, &peer, PORT).expect("the settings are possible")
     }
@@ -179,10 +178,9 @@ impl World {
         self.run_until(self.now + length);
     }
 
-    fn accepted(&self) -> AssociationId {
-        let accepted = |(id, event): &(AssociationId, HostEvent)| {
-            matches!(event, HostEvent::Accepted { .. }).then_some(*id)
-        };
+    fn accepted(&self) -> Handle {
+        let accepted =
+            |(id, event): &(Handle, HostEvent)| matches!(event, HostEvent::Accepted { .. }).then_some(*id);
         self.events[1].iter().find_map(accepted).expect("somebody has connected")
     }
 
@@ -214,7 +212,7 @@ impl World {
     }
 
     /// Sends a message, and waits as long as the buffer is full.
-    fn send(&mut self, index: usize, id: AssociationId, mut message: Outbound) {
+    fn send(&mut self, index: usize, id: Handle, mut message: Outbound) {
         for _ in 0..10_000 {
             match self.hosts[index].send(self.now, id, message) {
                 Ok(_) => return,
@@ -668,7 +666,7 @@ fn a_slow_reader_holds_the_sender_back() {
         }
     }
     assert!((19_000..=22_000).contains(&waiting), "{waiting} bytes wait");
-    let peer = AssociationId(1);
+    let peer = Handle(1);
     world.hosts[1].has_read(world.now, peer, world.events[1].len() as u64, waiting as u64);
     end = world.now + Duration::from_secs(10);
     world.run_until(end);

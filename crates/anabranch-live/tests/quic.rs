@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
+use anabranch_live::Handle;
 use anabranch_live::quic::{
-    Client, ConnectionNumber, Ending, Host, HostEvent, Refusal, Route, SelfSigned, Server, Settings, Trust,
-    certificates, self_signed,
+    Client, Ending, Host, HostEvent, Refusal, Route, SelfSigned, Server, Settings, Trust, certificates,
+    self_signed,
 };
 use anabranch_live::stack::{Stack as _, Unreachable};
 use anabranch_transport::endpoint::CloseReason;
@@ -80,7 +81,7 @@ impl Talk {
 /// The application at one end.
 #[derive(Debug, Default)]
 struct User {
-    number: Option<ConnectionNumber>,
+    number: Option<Handle>,
     protocol: Option<String>,
     talks: BTreeMap<u64, Talk>,
     messages: Vec<Vec<u8>>,
@@ -135,7 +136,7 @@ impl World {
         }
     }
 
-    fn connect(&mut self, config: &Config, client: &Client, name: &str) -> ConnectionNumber {
+    fn connect(&mut self, config: &Config, client: &Client, name: &str) -> Handle {
         let peer = (address(SERVER), PORTS[SERVER]);
         let number = self.hosts[CLIENT]
             .connect(self.now, config, client, peer, name)
@@ -153,7 +154,7 @@ impl World {
         world
     }
 
-    fn number(&self, host: usize) -> ConnectionNumber {
+    fn number(&self, host: usize) -> Handle {
         self.users[host].number.expect("it has a connection")
     }
 
@@ -219,7 +220,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, host: usize, number: ConnectionNumber, event: HostEvent) {
+    fn tell(&mut self, host: usize, number: Handle, event: HostEvent) {
         let user = &mut self.users[host];
         if host == SERVER && matches!(event, HostEvent::Accepted(_)) {
             user.number = Some(number);

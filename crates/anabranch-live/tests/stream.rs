@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use anabranch_live::Handle;
 use anabranch_live::stack::Stack as _;
-use anabranch_live::stream::{ConnectionId, Host, HostEvent, Route, Settings, StreamEnd};
+use anabranch_live::stream::{Host, HostEvent, Route, Settings, StreamEnd};
 use anabranch_transport::endpoint::{CloseReason, Command};
 use anabranch_transport::flow::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
@@ -32,7 +33,7 @@ struct Weather {
 /// The application at one end: how much it writes, and what it has read.
 #[derive(Debug, Default)]
 struct User {
-    id: Option<ConnectionId>,
+    id: Option<Handle>,
     to_write: u64,
     written: u64,
     read: u64,
@@ -196,7 +197,7 @@ impl<E: StreamEnd> World<E> {
         }
     }
 
-    fn on_event(&mut self, index: usize, id: ConnectionId, event: HostEvent) {
+    fn on_event(&mut self, index: usize, id: Handle, event: HostEvent) {
         let user = &mut self.users[index];
         match event {
             HostEvent::Accepted | HostEvent::Connected => {
@@ -416,7 +417,7 @@ fn nobody_waits_there() {
     let mut world = World::<tcp::Connection>::new(1, Weather::default());
     world.connect(&tcp::Config::default(), 0, [10, 10]);
     world.hosts[1].stop_listening(PORT);
-    world.users[0].id = Some(ConnectionId(1));
+    world.users[0].id = Some(Handle(1));
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.users[0].closed, Some(CloseReason::Aborted));
     assert_eq!(world.now, Time::from_millis(1_000));

@@ -3,8 +3,9 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
+use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
-use anabranch_live::sctp::{AssociationId, Extent, Host, HostEvent, Outbound, Refusal};
+use anabranch_live::sctp::{Extent, Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::flow::PathId;
@@ -50,8 +51,7 @@ impl LiveHost {
             (_, None) => Carrier::Ip,
         };
         let settings = DriverSettings { addresses, carrier, mtu, most_accepted, shared_key };
-        let is_accepted =
-            |(_, event): &(AssociationId, HostEvent)| matches!(event, HostEvent::Accepted { .. });
+        let is_accepted = |(_, event): &(Handle, HostEvent)| matches!(event, HostEvent::Accepted { .. });
         let host = Driver::sctp_host(&settings);
         Served::start(settings, host, announce_at, is_accepted, Host::pause_accepting).map(Self)
     }
@@ -111,7 +111,7 @@ impl LiveHost {
         };
         let length = data.len();
         let message = Outbound { stream, ppid, unordered, reliability, bytes: data.to_vec() };
-        match self.0.ask(py, move |host, now| host.send(now, AssociationId(number), message))? {
+        match self.0.ask(py, move |host, now| host.send(now, Handle(number), message))? {
             Ok(sent) => Ok(Some(sent)),
             Err(Refusal::Full(_)) => Ok(None),
             Err(Refusal::Closed) => Err(PyBrokenPipeError::new_err("the association is closed, or closing")),
@@ -131,13 +131,13 @@ impl LiveHost {
             "shutdown" => Command::Shutdown,
             other => return Err(LiveError::new_err(format!("there is no command `{other}`"))),
         };
-        self.0.ask(py, move |host, now| host.command(now, AssociationId(number), command))
+        self.0.ask(py, move |host, now| host.command(now, Handle(number), command))
     }
 
     /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. The peer's answer is reported as
     /// news.
     fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
-        let (address, id) = (address(text)?, AssociationId(number));
+        let (address, id) = (address(text)?, Handle(number));
         if change == "add" {
             self.0.bind(py, address)?;
         }
@@ -153,13 +153,13 @@ impl LiveHost {
     /// Resets outgoing streams. What becomes of each is reported as news.
     fn reset_streams(&self, py: Python<'_>, number: u64, streams: Vec<u16>) -> PyResult<()> {
         self.0
-            .ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
+            .ask(py, move |host, now| host.reset_streams(now, Handle(number), &streams))?
             .map_err(LiveError::new_err)
     }
 
     /// Notes that Python has read this many messages of an association, with `count` bytes. Does not wait.
     fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) -> PyResult<()> {
-        self.0.order(py, move |host, now| host.has_read(now, AssociationId(number), messages, count))
+        self.0.order(py, move |host, now| host.has_read(now, Handle(number), messages, count))
     }
 
     /// The events since the last call: association, what happened, and particulars. If the thread has ended,
@@ -178,9 +178,9 @@ impl LiveHost {
     fn paths(&self, py: Python<'_>, number: u64) -> PyResult<Vec<PathRow>> {
         self.0.ask(py, move |host, _| {
             let mut samples = Vec::new();
-            host.sample_paths(AssociationId(number), &mut samples);
+            host.sample_paths(Handle(number), &mut samples);
             let routes =
-                host.addresses(AssociationId(number)).map(|(routes, _)| routes.to_vec()).unwrap_or_default();
+                host.addresses(Handle(number)).map(|(routes, _)| routes.to_vec()).unwrap_or_default();
             let row = |(sample, route): (&PathSample, &anabranch_live::sctp::Route)| {
                 let ms = |time: Duration| time.as_millis_f64();
                 (
@@ -203,7 +203,7 @@ impl LiveHost {
     fn scalars<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyDict>> {
         let row = self.0.ask(py, move |host, _| {
             let mut row = Row::default();
-            if let Some(end) = host.endpoint(AssociationId(number)) {
+            if let Some(end) = host.endpoint(Handle(number)) {
                 end.report(&mut row.section("sctp"));
             }
             row

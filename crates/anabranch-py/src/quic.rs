@@ -3,10 +3,9 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
+use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, DriverSettings, Randomness};
-use anabranch_live::quic::{
-    self, Client, ConnectionNumber, Host, HostEvent, Refusal, SelfSigned, Server, Settings, Trust,
-};
+use anabranch_live::quic::{self, Client, Host, HostEvent, Refusal, SelfSigned, Server, Settings, Trust};
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::quic::Config;
 use pyo3::IntoPyObjectExt as _;
@@ -69,8 +68,7 @@ impl QuicHost {
         let host = move |addresses, Randomness { secret, streams }| {
             Host::new(Settings { addresses, mtu, most_accepted }, &secret, streams)
         };
-        let is_accepted =
-            |(_, event): &(ConnectionNumber, HostEvent)| matches!(event, HostEvent::Accepted(_));
+        let is_accepted = |(_, event): &(Handle, HostEvent)| matches!(event, HostEvent::Accepted(_));
         Served::start(settings, host, announce_at, is_accepted, Host::pause_accepting).map(Self)
     }
 
@@ -122,7 +120,7 @@ impl QuicHost {
     /// Opens a stream; `None` if the peer permits none at present. Raises `BrokenPipeError` if the connection
     /// is over.
     fn open_stream(&self, py: Python<'_>, number: u64, bidirectional: bool) -> PyResult<Option<u64>> {
-        let open = move |host: &mut Host, _| host.open_stream(ConnectionNumber(number), bidirectional);
+        let open = move |host: &mut Host, _| host.open_stream(Handle(number), bidirectional);
         self.0.ask(py, open)?.map_err(refused)
     }
 
@@ -130,15 +128,14 @@ impl QuicHost {
     /// Raises `BrokenPipeError` if nothing can be written there any more.
     fn write(&self, py: Python<'_>, number: u64, stream: u64, data: &[u8], fin: bool) -> PyResult<usize> {
         let bytes = data.to_vec();
-        let write =
-            move |host: &mut Host, now| host.write(now, ConnectionNumber(number), stream, &bytes, fin);
+        let write = move |host: &mut Host, now| host.write(now, Handle(number), stream, &bytes, fin);
         self.0.ask(py, write)?.map_err(refused)
     }
 
     /// Sends a message, once (RFC 9221).
     fn send_datagram(&self, py: Python<'_>, number: u64, data: &[u8]) -> PyResult<()> {
         let bytes = data.to_vec();
-        let send = move |host: &mut Host, now| host.send_datagram(now, ConnectionNumber(number), &bytes);
+        let send = move |host: &mut Host, now| host.send_datagram(now, Handle(number), &bytes);
         self.0.ask(py, send)?.map_err(refused)
     }
 
@@ -151,28 +148,27 @@ impl QuicHost {
         code: u64,
         reset: bool,
     ) -> PyResult<bool> {
-        self.0
-            .ask(py, move |host, now| host.give_up_stream(now, ConnectionNumber(number), stream, code, reset))
+        self.0.ask(py, move |host, now| host.give_up_stream(now, Handle(number), stream, code, reset))
     }
 
     /// Closes a connection at once, with a code of the application.
     fn close_connection(&self, py: Python<'_>, number: u64, code: u64) -> PyResult<()> {
-        self.0.ask(py, move |host, now| host.close(now, ConnectionNumber(number), code))
+        self.0.ask(py, move |host, now| host.close(now, Handle(number), code))
     }
 
     /// Closes a connection once the peer has everything that was written.
     fn shut_down(&self, py: Python<'_>, number: u64) -> PyResult<()> {
-        self.0.ask(py, move |host, now| host.shut_down(now, ConnectionNumber(number)))
+        self.0.ask(py, move |host, now| host.shut_down(now, Handle(number)))
     }
 
     /// Updates the keys of a connection; false if it is too early.
     fn update_keys(&self, py: Python<'_>, number: u64) -> PyResult<bool> {
-        self.0.ask(py, move |host, _| host.update_keys(ConnectionNumber(number)))
+        self.0.ask(py, move |host, _| host.update_keys(Handle(number)))
     }
 
     /// Notes that Python has read so many bytes of a connection, and messages. Does not wait.
     fn has_read(&self, py: Python<'_>, number: u64, count: u64, messages: u64) -> PyResult<()> {
-        self.0.order(py, move |host, now| host.has_read(now, ConnectionNumber(number), count, messages))
+        self.0.order(py, move |host, now| host.has_read(now, Handle(number), count, messages))
     }
 
     /// The events since the last call: connection, what happened, and particulars. If the thread has ended,
@@ -189,19 +185,19 @@ impl QuicHost {
 
     /// The local and the remote address of a connection, and the remote port.
     fn route(&self, py: Python<'_>, number: u64) -> PyResult<Option<(String, String, u16)>> {
-        let route = self.0.ask(py, move |host, _| host.route(ConnectionNumber(number)))?;
+        let route = self.0.ask(py, move |host, _| host.route(Handle(number)))?;
         Ok(route.map(|route| (route.local.to_string(), route.remote.to_string(), route.port.unwrap_or(0))))
     }
 
     /// A connection's counters, by the names that a simulated one has; empty if it has ended.
     fn scalars<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyDict>> {
-        let row = self.0.ask(py, move |host, _| host.counters(ConnectionNumber(number)))?;
+        let row = self.0.ask(py, move |host, _| host.counters(Handle(number)))?;
         scalars(py, &row)
     }
 
     /// How many times a connection's keys have been updated, by either end.
     fn key_updates(&self, py: Python<'_>, number: u64) -> PyResult<u64> {
-        self.0.ask(py, move |host, _| host.key_updates(ConnectionNumber(number)))
+        self.0.ask(py, move |host, _| host.key_updates(Handle(number)))
     }
 
     /// The number of connections, of those that clients are opening, and of datagrams that were no packets.

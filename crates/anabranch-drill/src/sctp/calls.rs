@@ -1,6 +1,7 @@
 //! System calls (RFC 6458).
 
-use anabranch_live::sctp::{AssociationId, Outbound, Refusal};
+use anabranch_live::Handle;
+use anabranch_live::sctp::{Outbound, Refusal};
 use anabranch_transport::endpoint::{Command, Reliability};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::{Duration, Time};
@@ -156,7 +157,7 @@ impl SctpExecutor {
             }
             Role::Listening => {
                 self.host.stop_listening(SERVER_PORT);
-                let waiting: Vec<AssociationId> =
+                let waiting: Vec<Handle> =
                     self.associations.iter().filter(|(_, known)| known.waits).map(|(id, _)| *id).collect();
                 for id in waiting {
                     self.host.command(now, id, Command::Abort);
@@ -184,7 +185,7 @@ impl SctpExecutor {
     }
 
     /// The association of a descriptor.
-    fn known(&mut self, descriptor: i64) -> Option<(AssociationId, &mut Known)> {
+    fn known(&mut self, descriptor: i64) -> Option<(Handle, &mut Known)> {
         match self.sockets[&descriptor].role {
             Role::Association(id) => Some((id, self.associations.entry(id).or_default())),
             _ => None,

@@ -16,7 +16,8 @@ mod statement;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Inbound, Route, Settings as HostSettings};
+use anabranch_live::Handle;
+use anabranch_live::sctp::{Host, HostEvent, Inbound, Route, Settings as HostSettings};
 use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::flow::Ecn;
@@ -62,7 +63,7 @@ struct Socket {
 /// The role of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    Association(AssociationId),
+    Association(Handle),
     Listening,
     New,
 }
@@ -106,7 +107,7 @@ pub(crate) struct SctpExecutor {
     /// Settings of the system, of which each socket begins with a copy.
     config: Config,
     sockets: BTreeMap<i64, Socket>,
-    associations: BTreeMap<AssociationId, Known>,
+    associations: BTreeMap<Handle, Known>,
     under_test: UnderTest,
     /// Packets that were sent and have not been looked at.
     sent: VecDeque<(Time, Route, Vec<u8>)>,

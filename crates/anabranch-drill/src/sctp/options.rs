@@ -83,7 +83,7 @@ impl SctpExecutor {
     }
 
     /// `SCTP_STATUS`, of which the numbers of streams are known (RFC 6458 section 8.2.1).
-    fn check_status(&self, id: anabranch_live::sctp::AssociationId, wanted: &Term) -> Step<Reply> {
+    fn check_status(&self, id: anabranch_live::Handle, wanted: &Term) -> Step<Reply> {
         let Some(end) = self.host.endpoint(id) else { return Ok(Reply::Error("EINVAL")) };
         for term in wanted.parts() {
             let Term::Setting(key, value) = term else {

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings};
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
+use anabranch_live::sctp::{Host, HostEvent, Outbound, Refusal};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::sctp::Config;
@@ -116,7 +117,7 @@ impl Arguments {
 /// The state that the driver's thread and the main one share.
 struct State {
     want: Arguments,
-    id: Option<AssociationId>,
+    id: Option<Handle>,
     course: Course,
     end: &'static str,
     waiting: VecDeque<Outbound>,
@@ -133,7 +134,7 @@ struct State {
 }
 
 impl State {
-    fn on_event(&mut self, host: &mut Host, now: Time, id: AssociationId, event: HostEvent) {
+    fn on_event(&mut self, host: &mut Host, now: Time, id: Handle, event: HostEvent) {
         let seconds = self.course.established.map_or(0.0, |at| at.elapsed().as_secs_f64());
         let remote = |host: &Host, path: usize| {
             host.addresses(id)
@@ -261,7 +262,7 @@ impl State {
     }
 
     /// Asks for the reset of all streams after half of the messages; gives whether that is still going on.
-    fn is_resetting(&mut self, host: &mut Host, now: Time, id: AssociationId) -> bool {
+    fn is_resetting(&mut self, host: &mut Host, now: Time, id: Handle) -> bool {
         if !self.want.reset_streams || self.next < self.want.send / 2 {
             return false;
         }

@@ -15,8 +15,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration as StdDuration, Instant};
 
+use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, Driver, DriverSettings, Randomness};
-use anabranch_live::stream::{ConnectionId, Host, HostEvent, Settings, StreamEnd};
+use anabranch_live::stream::{Host, HostEvent, Settings, StreamEnd};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::Command;
 use anabranch_transport::flow::PathId;
@@ -70,7 +71,7 @@ fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
 /// The work to do, and its progress.
 struct Work {
     pattern: Vec<u8>,
-    id: Option<ConnectionId>,
+    id: Option<Handle>,
     send: u64,
     sent: u64,
     receive: u64,
@@ -91,7 +92,7 @@ struct Work {
 }
 
 impl Work {
-    fn on_event<E: StreamEnd>(&mut self, host: &mut Host<E>, now: Time, id: ConnectionId, event: HostEvent) {
+    fn on_event<E: StreamEnd>(&mut self, host: &mut Host<E>, now: Time, id: Handle, event: HostEvent) {
         let ms = self.begun.elapsed().as_millis() as u64;
         match event {
             HostEvent::Accepted | HostEvent::Connected => {
@@ -154,7 +155,7 @@ impl Work {
     }
 
     /// Reads the endpoint's counters.
-    fn count<E: StreamEnd>(&mut self, host: &Host<E>, id: ConnectionId) {
+    fn count<E: StreamEnd>(&mut self, host: &Host<E>, id: Handle) {
         if let Some(end) = host.endpoint(id) {
             let mut row = Row::default();
             end.report(&mut row.section("end"));
@@ -266,7 +267,7 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
             let host = Host::new(Settings { addresses, mtu, most_accepted }, secret, streams);
             Impaired::new(host, weather, seed)
         },
-        Box::new(move |host: &mut Impaired<Host<E>>, now, events: Vec<(ConnectionId, HostEvent)>| {
+        Box::new(move |host: &mut Impaired<Host<E>>, now, events: Vec<(Handle, HostEvent)>| {
             let mut work = shared.lock().expect("nobody panics with it");
             for (id, event) in events {
                 work.on_event(&mut host.host, now, id, event);

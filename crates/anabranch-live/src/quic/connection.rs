@@ -101,7 +101,7 @@ fn counted<T>(pieces: &mut usize, incoming: &mut Incoming, change: impl FnOnce(&
 
 /// A connection of a host.
 #[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
-pub(super) struct Live {
+pub struct Live {
     pub(super) end: Connection,
     tls: Option<Tls>,
     keys: Keys<Real>,
@@ -118,8 +118,6 @@ pub(super) struct Live {
     window: u64,
     /// Datagrams that wait for their keys, from the first packet on that does.
     waiting: Vec<Vec<u8>>,
-    /// When the endpoint wants to be woken.
-    pub(super) timeout: Time,
     unread: u64,
     is_paused: bool,
     /// What may be forgotten, at most, in bytes.
@@ -232,7 +230,6 @@ impl Live {
             bytes: Bytes::default(),
             window,
             waiting: Vec::new(),
-            timeout: Time::NEVER,
             unread: 0,
             is_paused: false,
             owed: 0,
@@ -480,10 +477,10 @@ impl Live {
         }
     }
 
-    /// Carries out what the endpoint wants done.
-    pub(super) fn drain(&mut self, now: Time, outbox: &mut Outbox, mut tell: impl FnMut(HostEvent)) {
+    /// Carries out what the endpoint wants done. Returns when it wants to be woken.
+    pub(super) fn drain(&mut self, now: Time, outbox: &mut Outbox, mut tell: impl FnMut(HostEvent)) -> Time {
         let mut ended = Vec::new();
-        loop {
+        let wakes_at = loop {
             match self.end.poll_output(now) {
                 Output::Transmit(packet) => {
                     let Body::Quic(datagram) = &packet.body else { continue };
@@ -494,12 +491,9 @@ impl Live {
                     });
                 }
                 Output::Event(event) => self.on_event(now, event, &mut ended, &mut tell),
-                Output::Timeout(at) => {
-                    self.timeout = at;
-                    break;
-                }
+                Output::Timeout(at) => break at,
             }
-        }
+        };
         self.forget(&ended);
         for (place, bidirectional) in [(0, true), (1, false)] {
             if self.wants_streams[place] && self.end.can_open(bidirectional) {
@@ -507,6 +501,7 @@ impl Live {
                 tell(HostEvent::CanOpen { bidirectional });
             }
         }
+        wakes_at
     }
 
     /// Forgets what is no longer needed.

@@ -1,7 +1,7 @@
 //! Connections with many peers, without a socket: datagrams, commands and the time go in; datagrams and
 //! events come out. A datagram belongs to the connection of its connection ID, wherever it comes from.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{Command, Endpoint as _, Input, Keeper as _, Site};
@@ -20,10 +20,9 @@ use anabranch_transport::wire::{Body, Packet, ip};
 
 use super::connection::{ID_BYTES, Live, emit_answer, open_first};
 use super::events::{HostEvent, Refusal};
-use crate::alarms::Alarms;
-use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, is_unicast, source_for, version};
-use crate::stack::{Stack, Unreachable};
+use crate::stack::Unreachable;
+use crate::table::{Handle, Table, Tabled};
 
 /// Connections of clients that have not completed their handshakes, above which a client has to show the
 /// token of a Retry packet before anything about it is kept (RFC 9000 section 8.1.2).
@@ -34,10 +33,6 @@ const WINDOW_SLACK: u64 = 1 << 16;
 const UDP_BYTES: u32 = 8;
 /// Where a server is in the packets that connections hand over; routes have the real ports.
 const SERVER_PORT: u16 = 443;
-
-/// A connection of a host: its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionNumber(pub u64);
 
 /// The settings of a host.
 #[derive(Clone, Debug)]
@@ -67,23 +62,12 @@ pub struct Host {
     numbers: SecretNumbers,
     streams: Streams,
     waiting: Option<Waiting>,
-    connections: BTreeMap<ConnectionNumber, Live>,
-    next: u64,
-    by_id: BTreeMap<ConnectionId, ConnectionNumber>,
+    table: Table<Live, HostEvent>,
+    by_id: BTreeMap<ConnectionId, Handle>,
     /// By the peer's address and port: stateless resets have no connection ID.
-    by_peer: BTreeMap<(IpAddr, u16), Vec<ConnectionNumber>>,
-    alarms: Alarms<ConnectionNumber>,
-    /// The connections that peers have opened, and those of them that are not open yet, the oldest first.
-    accepted: BTreeSet<ConnectionNumber>,
-    half_open: BTreeSet<ConnectionNumber>,
-    /// Whether peers may not open connections for the time being.
-    is_paused: bool,
-    events: VecDeque<(ConnectionNumber, HostEvent)>,
-    outbox: Outbox,
+    by_peer: BTreeMap<(IpAddr, u16), Vec<Handle>>,
     /// Memory for the datagram that is being opened.
     scratch: Vec<u8>,
-    /// Number of datagrams that began with no header.
-    malformed: u64,
 }
 
 /// The settings with what only a host can say.
@@ -107,22 +91,14 @@ impl Host {
     /// A host whose connection IDs and tokens come from this secret.
     pub fn new(settings: Settings, secret: &Secret, streams: Streams) -> Self {
         Self {
+            table: Table::new(settings.most_accepted),
             settings,
             numbers: SecretNumbers::new(Secret(secret.code(b"host", b"numbers"))),
             streams,
             waiting: None,
-            connections: BTreeMap::new(),
-            next: 0,
             by_id: BTreeMap::new(),
             by_peer: BTreeMap::new(),
-            alarms: Alarms::default(),
-            accepted: BTreeSet::new(),
-            half_open: BTreeSet::new(),
-            is_paused: false,
-            events: VecDeque::new(),
-            outbox: Outbox::default(),
             scratch: Vec::new(),
-            malformed: 0,
         }
     }
 
@@ -157,7 +133,7 @@ impl Host {
     /// Whether peers that ask for a connection are ignored for now, because the application has not taken
     /// note of the present ones.
     pub const fn pause_accepting(&mut self, is_paused: bool) {
-        self.is_paused = is_paused;
+        self.table.is_paused = is_paused;
     }
 
     /// Opens a connection with a server at this address and port, whose certificate is for this name or
@@ -172,12 +148,12 @@ impl Host {
         client: &Client,
         (remote, port): (IpAddr, u16),
         server_name: &str,
-    ) -> Result<ConnectionNumber, String> {
+    ) -> Result<Handle, String> {
         let config = config_of(config);
         let (ip, mtus) = (version(remote), &[self.settings.mtu]);
         let parameters = config.resolve()?;
         parameters.check_paths(mtus, ip)?;
-        let name = format!("live/{}", self.next + 1);
+        let name = self.table.next_name();
         let mut end = Connection::new(&parameters, Side::A, mtus, ip, self.streams, &name);
         end.draw_from(self.numbers.split_off());
         end.go_live();
@@ -188,17 +164,11 @@ impl Host {
         let mut live = Live::new(end, Side::A, route, window_of(&config));
         live.begin(tls);
         live.go_on(now);
-        let number = self.add(live);
+        let peer = live.peer();
+        let number = self.table.add(live);
+        self.by_peer.entry(peer).or_default().push(number);
         self.drain(now, number);
         Ok(number)
-    }
-
-    fn add(&mut self, live: Live) -> ConnectionNumber {
-        self.next += 1;
-        let number = ConnectionNumber(self.next);
-        self.by_peer.entry(live.peer()).or_default().push(number);
-        self.connections.insert(number, live);
-        number
     }
 
     /// Opens a stream, with both directions or with one; [`None`] if the peer permits none at present, of
@@ -206,11 +176,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such connection.
-    pub fn open_stream(
-        &mut self,
-        number: ConnectionNumber,
-        bidirectional: bool,
-    ) -> Result<Option<u64>, Refusal> {
+    pub fn open_stream(&mut self, number: Handle, bidirectional: bool) -> Result<Option<u64>, Refusal> {
         Ok(self.living(number)?.open_stream(bidirectional))
     }
 
@@ -222,7 +188,7 @@ impl Host {
     pub fn write(
         &mut self,
         now: Time,
-        number: ConnectionNumber,
+        number: Handle,
         stream: u64,
         bytes: &[u8],
         fin: bool,
@@ -238,12 +204,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such connection, or the message is too long.
-    pub fn send_datagram(
-        &mut self,
-        now: Time,
-        number: ConnectionNumber,
-        bytes: &[u8],
-    ) -> Result<(), Refusal> {
+    pub fn send_datagram(&mut self, now: Time, number: Handle, bytes: &[u8]) -> Result<(), Refusal> {
         let live = self.living(number)?;
         if !live.send_datagram(bytes) {
             return Err(Refusal::TooLong(live.end.longest_datagram()));
@@ -255,14 +216,7 @@ impl Host {
 
     /// Gives up this end's part of a stream (`reset`), or wants nothing more of the peer's. Returns whether
     /// there was something to give up.
-    pub fn give_up_stream(
-        &mut self,
-        now: Time,
-        number: ConnectionNumber,
-        stream: u64,
-        code: u64,
-        reset: bool,
-    ) -> bool {
+    pub fn give_up_stream(&mut self, now: Time, number: Handle, stream: u64, code: u64, reset: bool) -> bool {
         let Ok(live) = self.living(number) else { return false };
         let is_done =
             if reset { live.end.reset_stream(stream, code) } else { live.end.stop_sending(stream, code) };
@@ -272,7 +226,7 @@ impl Host {
     }
 
     /// Closes a connection at once, with a code of the application.
-    pub fn close(&mut self, now: Time, number: ConnectionNumber, code: u64) {
+    pub fn close(&mut self, now: Time, number: Handle, code: u64) {
         if let Ok(live) = self.living(number) {
             live.end.close_with(now, code);
             self.drain(now, number);
@@ -280,7 +234,7 @@ impl Host {
     }
 
     /// Closes a connection in order, once the peer has everything that was written.
-    pub fn shut_down(&mut self, now: Time, number: ConnectionNumber) {
+    pub fn shut_down(&mut self, now: Time, number: Handle) {
         if let Ok(live) = self.living(number) {
             live.end.handle_input(now, Input::Command(Command::Shutdown));
             self.drain(now, number);
@@ -288,30 +242,30 @@ impl Host {
     }
 
     /// Updates the keys of a connection (RFC 9001 section 6). Returns false if it is too early.
-    pub fn update_keys(&mut self, number: ConnectionNumber) -> bool {
+    pub fn update_keys(&mut self, number: Handle) -> bool {
         self.living(number).is_ok_and(Live::update_keys)
     }
 
     /// How many times the keys of a connection have been updated, by either end.
-    pub fn key_updates(&self, number: ConnectionNumber) -> u64 {
-        self.connections.get(&number).map_or(0, Live::key_updates)
+    pub fn key_updates(&self, number: Handle) -> u64 {
+        self.table.get(number).map_or(0, Live::key_updates)
     }
 
     /// The application has read so many of the bytes that it was told of, and so many messages.
-    pub fn has_read(&mut self, now: Time, number: ConnectionNumber, bytes: u64, messages: u64) {
+    pub fn has_read(&mut self, now: Time, number: Handle, bytes: u64, messages: u64) {
         if let Ok(live) = self.living(number) {
             live.has_read(now, bytes + messages * Live::message_cost());
             self.drain(now, number);
         }
     }
 
-    fn living(&mut self, number: ConnectionNumber) -> Result<&mut Live, Refusal> {
-        self.connections.get_mut(&number).filter(|live| !live.has_ended).ok_or(Refusal::Closed)
+    fn living(&mut self, number: Handle) -> Result<&mut Live, Refusal> {
+        self.table.get_mut(number).filter(|live| !live.has_ended).ok_or(Refusal::Closed)
     }
 
     /// Gives a datagram to the connection that it belongs to.
-    fn give(&mut self, now: Time, number: ConnectionNumber, ecn: Ecn, datagram: &mut [u8]) {
-        let live = self.connections.get_mut(&number).expect("it has the ID");
+    fn give(&mut self, now: Time, number: Handle, ecn: Ecn, datagram: &mut [u8]) {
+        let live = &mut self.table[number];
         live.receive(now, ecn, datagram);
         self.drain(now, number);
     }
@@ -322,16 +276,18 @@ impl Host {
         let Some(content) = content_for_listener(datagram) else { return };
         let is_first = matches!(&content, Content::Packets(packets) if packets[0].level == Level::Initial);
         if is_first {
-            if self.is_paused {
+            if self.table.is_paused {
                 return;
             }
-            self.make_room();
+            if let Some(oldest) = self.table.gives_way() {
+                self.remove(oldest);
+            }
         }
-        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let is_full = self.table.is_full();
         let Some(waiting) = self.waiting.as_mut().filter(|_| !(is_first && is_full)) else { return };
         let ip = version(route.remote);
         let listener = &mut waiting.listeners[ip as usize];
-        listener.ask_for_tokens(waiting.asks || self.half_open.len() >= MOST_UNVALIDATED);
+        listener.ask_for_tokens(waiting.asks || self.table.half_open() >= MOST_UNVALIDATED);
         let body = Body::Quic(Box::new(Datagram {
             source_port: route.port.unwrap_or(0),
             destination_port: SERVER_PORT,
@@ -345,27 +301,17 @@ impl Host {
             Answer::Nothing => {}
             Answer::Reply(reply) => {
                 let Body::Quic(reply) = reply.body else { return };
-                self.outbox.push(route, Ecn::NotEct, |out| emit_answer(&reply.content, out));
+                self.table.outbox.push(route, Ecn::NotEct, |out| emit_answer(&reply.content, out));
             }
             Answer::Accepted(end) => {
                 let Ok(tls) = waiting.server.begin(end.parameter_bytes()) else { return };
                 let mut live = Live::new(*end, Side::B, route, waiting.window);
                 live.begin(tls);
-                let number = self.add(live);
-                self.accepted.insert(number);
-                self.half_open.insert(number);
+                let peer = live.peer();
+                let number = self.table.accept(live, true);
+                self.by_peer.entry(peer).or_default().push(number);
                 self.give(now, number, ecn, datagram);
             }
-        }
-    }
-
-    /// If the limit is reached, the oldest of the connections that are being opened gives way, as its peer
-    /// has had the most time.
-    fn make_room(&mut self) {
-        if self.accepted.len() >= self.settings.most_accepted
-            && let Some(&oldest) = self.half_open.first()
-        {
-            self.remove(oldest);
         }
     }
 
@@ -374,8 +320,8 @@ impl Host {
     fn give_reset(&mut self, now: Time, route: Route, datagram: &mut [u8]) -> bool {
         let Some(token) = datagram.last_chunk().copied() else { return false };
         let Some(numbers) = self.by_peer.get(&(route.remote, route.port.unwrap_or(0))) else { return false };
-        let connections = &self.connections;
-        let found = numbers.iter().copied().find(|number| connections[number].end.is_reset_by(&token));
+        let table = &self.table;
+        let found = numbers.iter().copied().find(|number| table[*number].end.is_reset_by(&token));
         if let Some(number) = found {
             self.give(now, number, Ecn::NotEct, datagram);
         }
@@ -383,17 +329,15 @@ impl Host {
     }
 
     /// Carries out what a connection wants done.
-    fn drain(&mut self, now: Time, number: ConnectionNumber) {
-        let live = self.connections.get_mut(&number).expect("it is there");
-        let (before, events) = (live.timeout, &mut self.events);
-        live.drain(now, &mut self.outbox, |event| events.push_back((number, event)));
-        self.alarms.set(number, before, live.timeout);
-        if live.is_open || live.has_ended {
-            self.half_open.remove(&number);
+    fn drain(&mut self, now: Time, number: Handle) {
+        let live = self.table.drain(number, |live, outbox, tell| live.drain(now, outbox, tell));
+        let (is_open, has_ended) = (live.is_open, live.has_ended);
+        if has_ended {
+            self.table.discount(number);
+        } else if is_open {
+            self.table.settle(number);
         }
-        if live.has_ended {
-            self.accepted.remove(&number);
-        }
+        let live = &mut self.table[number];
         if live.end.is_closed() && live.has_ended {
             return self.remove(number);
         }
@@ -412,11 +356,8 @@ impl Host {
         }
     }
 
-    fn remove(&mut self, number: ConnectionNumber) {
-        let Some(live) = self.connections.remove(&number) else { return };
-        self.alarms.set(number, live.timeout, Time::NEVER);
-        self.accepted.remove(&number);
-        self.half_open.remove(&number);
+    fn remove(&mut self, number: Handle) {
+        let Some(live) = self.table.remove(number) else { return };
         for id in &live.ids {
             if self.by_id.get(id) == Some(&number) {
                 self.by_id.remove(id);
@@ -431,14 +372,14 @@ impl Host {
     }
 
     /// The addresses that a connection's packets go between.
-    pub fn route(&self, number: ConnectionNumber) -> Option<Route> {
-        self.connections.get(&number).map(|live| live.route)
+    pub fn route(&self, number: Handle) -> Option<Route> {
+        self.table.get(number).map(|live| live.route)
     }
 
     /// The counters of a connection, under `quic`; empty if there is none.
-    pub fn counters(&self, number: ConnectionNumber) -> Row {
+    pub fn counters(&self, number: Handle) -> Row {
         let mut row = Row::default();
-        if let Some(live) = self.connections.get(&number) {
+        if let Some(live) = self.table.get(number) {
             live.end.report(&mut row.section("quic"));
         }
         row
@@ -446,12 +387,12 @@ impl Host {
 
     /// The number of connections, and of those among them that clients are opening.
     pub fn connections(&self) -> [usize; 2] {
-        [self.connections.len(), self.half_open.len()]
+        [self.table.len(), self.table.half_open()]
     }
 
     /// The number of datagrams that began with no header of QUIC.
     pub const fn malformed(&self) -> u64 {
-        self.malformed
+        self.table.malformed
     }
 }
 
@@ -491,18 +432,27 @@ fn content_for_listener(datagram: &[u8]) -> Option<Content> {
     }
 }
 
-impl Stack for Host {
+impl Tabled for Host {
     /// It travels in UDP.
     const PROTOCOL: u8 = ip::UDP;
-    type Event = (ConnectionNumber, HostEvent);
+    type Live = Live;
+    type Event = HostEvent;
 
-    fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
+    fn table(&self) -> &Table<Live, HostEvent> {
+        &self.table
+    }
+
+    fn table_mut(&mut self) -> &mut Table<Live, HostEvent> {
+        &mut self.table
+    }
+
+    fn receive(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
         if !is_unicast(route.remote) {
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         }
         let Ok((header, _)) = Header::read(datagram, ID_BYTES) else {
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         };
         let (destination, is_short) = match header {
@@ -526,44 +476,25 @@ impl Stack for Host {
 
     /// A client that has no answer yet believes that nobody is at the port, if the datagram that is quoted
     /// went where its own go (RFC 9000 section 14.2.1).
-    fn handle_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
+    fn learn_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
         let Unreachable { route, is_refused, reason } = unreachable;
         let Some(numbers) = self.by_peer.get(&(route.remote, route.port.unwrap_or(0))) else { return };
         // First byte, version, and the length of the ID.
         let went_to = quoted.get(5).map(|length| usize::from(*length)).and_then(|end| quoted.get(6..6 + end));
-        let connections = &self.connections;
-        let has_sent = |number: &ConnectionNumber| {
-            let end = &connections[number].end;
+        let table = &self.table;
+        let has_sent = |number: &Handle| {
+            let end = &table[*number].end;
             end.is_unanswered() && went_to == Some(end.first_destination().bytes())
         };
         let found = numbers.iter().copied().find(has_sent).filter(|_| is_refused);
         if let Some(number) = found {
-            self.connections.get_mut(&number).expect("it is there").give_up(reason);
+            self.table[number].give_up(reason);
             self.drain(now, number);
         }
     }
 
-    fn next_timeout(&self) -> Time {
-        self.alarms.next()
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        while let Some(number) = self.alarms.due(now) {
-            let live = self.connections.get_mut(&number).expect("it has a timeout");
-            live.end.handle_input(now, Input::Timeout);
-            self.drain(now, number);
-        }
-    }
-
-    fn poll_event(&mut self) -> Option<Self::Event> {
-        self.events.pop_front()
-    }
-
-    fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
-        self.outbox.take(most)
-    }
-
-    fn untransmit(&mut self, count: usize) {
-        self.outbox.put_back(count);
+    fn wake(&mut self, now: Time, handle: Handle) {
+        self.table[handle].end.handle_input(now, Input::Timeout);
+        self.drain(now, handle);
     }
 }

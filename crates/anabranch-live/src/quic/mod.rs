@@ -9,6 +9,6 @@ mod host;
 pub use anabranch_transport::quic::tls::{Client, Server, Trust, certificates};
 pub use certificate::{SelfSigned, self_signed};
 pub use events::{Ending, HostEvent, Refusal};
-pub use host::{ConnectionNumber, Host, Settings};
+pub use host::{Host, Settings};
 
 pub use crate::route::Route;

@@ -17,8 +17,9 @@ use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie};
 use anabranch_transport::wire::{Body, Packet};
 
 use super::association::Live;
-use super::host::{AssociationId, Host, remove_address};
+use super::host::{Host, remove_address};
 use crate::route::{Route, source_for, version};
+use crate::table::Handle;
 
 impl Live {
     /// Notes that a packet of this path has arrived at this address of ours.
@@ -69,7 +70,7 @@ impl Host {
     /// # Errors
     /// When the association or its peer does not let addresses change, or the address is not one that can be
     /// added: one sentence.
-    pub fn add_address(&mut self, now: Time, id: AssociationId, address: IpAddr) -> Result<(), String> {
+    pub fn add_address(&mut self, now: Time, id: Handle, address: IpAddr) -> Result<(), String> {
         let mtu = self.mtu();
         let live = self.changeable(id)?;
         if version(address) != version(live.routes[0].remote) {
@@ -102,7 +103,7 @@ impl Host {
     /// # Errors
     /// When the association or its peer does not let addresses change, it has no such address, or no other
     /// one: one sentence.
-    pub fn remove_address(&mut self, now: Time, id: AssociationId, address: IpAddr) -> Result<(), String> {
+    pub fn remove_address(&mut self, now: Time, id: Handle, address: IpAddr) -> Result<(), String> {
         let live = self.changeable(id)?;
         let paths = live.paths_from(address);
         let others: Vec<IpAddr> = live.locals().into_iter().filter(|other| *other != address).collect();
@@ -137,7 +138,7 @@ impl Host {
     /// # Errors
     /// When the association or its peer does not let addresses change, or it has no such address: one
     /// sentence.
-    pub fn set_peer_primary(&mut self, now: Time, id: AssociationId, address: IpAddr) -> Result<(), String> {
+    pub fn set_peer_primary(&mut self, now: Time, id: Handle, address: IpAddr) -> Result<(), String> {
         let live = self.changeable(id)?;
         let Some(&path) = live.paths_from(address).first() else {
             return Err(format!("address = {address} is no part of the association"));
@@ -149,8 +150,8 @@ impl Host {
         Ok(())
     }
 
-    fn changeable(&mut self, id: AssociationId) -> Result<&mut Live, String> {
-        let live = self.associations.get_mut(&id).ok_or("the association is closed")?;
+    fn changeable(&mut self, id: Handle) -> Result<&mut Live, String> {
+        let live = self.table.get_mut(id).ok_or("the association is closed")?;
         if live.end.can_change_addresses() {
             Ok(live)
         } else {
@@ -160,9 +161,9 @@ impl Host {
     }
 
     /// Makes paths for addresses that the peer asks to be added. They are not yet part of the association.
-    pub(super) fn make_room(&mut self, now: Time, id: AssociationId, from: Route, new: &[(PathId, IpAddr)]) {
+    pub(super) fn make_room(&mut self, now: Time, id: Handle, from: Route, new: &[(PathId, IpAddr)]) {
         let mtu = self.mtu();
-        let Some(live) = self.associations.get_mut(&id) else { return };
+        let Some(live) = self.table.get_mut(id) else { return };
         for &(path, remote) in new {
             let local = source_for(&self.settings.addresses, remote);
             let route = Route { local, remote, port: from.port };
@@ -176,8 +177,8 @@ impl Host {
     }
 
     /// Changes by which addresses a peer is found, after some have come or gone.
-    pub(super) fn record_moves(&mut self, id: AssociationId) {
-        let Some(live) = self.associations.get(&id) else { return };
+    pub(super) fn record_moves(&mut self, id: Handle) {
+        let Some(live) = self.table.get(id) else { return };
         let [own, peers] = live.ports;
         for route in &live.routes {
             remove_address(&mut self.by_address, (route.remote, peers, own), id);

@@ -25,7 +25,7 @@ pub(super) const MOST_ADDRESSES: usize = 16;
 
 /// An association of a host.
 #[derive(Debug)]
-pub(super) struct Live {
+pub struct Live {
     pub(super) end: Association,
     /// The routes of the paths.
     pub(super) routes: Vec<Route>,
@@ -42,8 +42,6 @@ pub(super) struct Live {
     pub(super) heard_at: Vec<IpAddr>,
     /// Whether addresses of the peer have come or gone.
     pub(super) has_moved: bool,
-    /// When the endpoint wants to be woken.
-    pub(super) timeout: Time,
     /// This end's port and the peer's.
     pub(super) ports: [u16; 2],
     /// Messages that the application has been given and has not read.
@@ -214,7 +212,6 @@ impl Live {
             changing: BTreeSet::new(),
             heard_at: Vec::new(),
             has_moved: false,
-            timeout: Time::NEVER,
             ports,
             unread: Unread::default(),
             is_refused: false,
@@ -264,7 +261,8 @@ impl Live {
         heard_at.copied().unwrap_or(local)
     }
 
-    /// Carries out the endpoint's outputs; `datagram` is the one that it was given.
+    /// Carries out the endpoint's outputs; `datagram` is the one that it was given. Returns when the endpoint
+    /// wants to be woken.
     pub(super) fn drain(
         &mut self,
         now: Time,
@@ -273,7 +271,7 @@ impl Live {
         secret: &Secret,
         outbox: &mut Outbox,
         mut tell: impl FnMut(HostEvent),
-    ) {
+    ) -> Time {
         loop {
             match self.end.poll_output(now) {
                 Output::Transmit(mut packet) => {
@@ -289,10 +287,7 @@ impl Live {
                     put(outbox, &mut packet, &writing);
                 }
                 Output::Event(event) => self.on_event(now, event, datagram, &mut tell),
-                Output::Timeout(at) => {
-                    self.timeout = at;
-                    return;
-                }
+                Output::Timeout(at) => return at,
             }
         }
     }

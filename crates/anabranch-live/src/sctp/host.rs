@@ -1,7 +1,7 @@
 //! Associations with many peers, without a socket: datagrams, commands and the time go in; datagrams and
 //! events come out.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{
@@ -10,7 +10,7 @@ use anabranch_transport::endpoint::{
 use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::observed::{Observed as _, PathSample};
-use anabranch_transport::rng::{Draw as _, Streams};
+use anabranch_transport::rng::Streams;
 use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_restart};
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::time::Time;
@@ -22,23 +22,17 @@ use anabranch_transport::wire::{Body, Packet, ip};
 use super::association::{Live, MOST_ADDRESSES, Reading, Writing, put, usable};
 use super::events::{HostEvent, Outbound, Refusal};
 use super::incoming::Staged;
-use crate::alarms::Alarms;
-use crate::outbox::{Outbox, Transmit};
+use crate::ports::{Listeners, dynamic_port, one_version};
 use crate::route::{Route, is_unicast, source_for, version};
-use crate::stack::{Stack, Unreachable};
+use crate::stack::Unreachable;
+use crate::table::{Handle, Table, Tabled};
 
-/// The first dynamic port. These ports are not assigned to any service (RFC 6335 section 6).
-const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// The longest key vector in bytes, which one with a list of all chunk types does not exceed.
 const MOST_KEY_BYTES: usize = 512;
 /// The chunk type of INIT (RFC 9260 section 3.2).
 const INIT: u8 = 1;
 /// The header of UDP, in bytes.
 const UDP_HEADER: u32 = 8;
-
-/// An association of a host: its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AssociationId(pub u64);
 
 /// The settings of a host.
 #[derive(Clone, Debug)]
@@ -81,24 +75,13 @@ pub struct Host {
     pub(super) secret: Secret,
     numbers: SecretNumbers,
     streams: Streams,
-    /// The listeners by port and version of IP.
-    listeners: BTreeMap<(u16, bool), Listener>,
-    pub(super) associations: BTreeMap<AssociationId, Live>,
-    next_id: u64,
+    listeners: Listeners<Listener>,
+    pub(super) table: Table<Live, HostEvent>,
     /// The associations by verification tag.
-    by_tag: BTreeMap<u32, AssociationId>,
+    by_tag: BTreeMap<u32, Handle>,
     /// The associations by the peer's address, its port and ours: several peers may share these behind one
     /// address.
     pub(super) by_address: ByAddress,
-    alarms: Alarms<AssociationId>,
-    /// The associations that peers have opened.
-    accepted: BTreeSet<AssociationId>,
-    /// Whether peers may not open associations for the time being.
-    is_paused: bool,
-    events: VecDeque<(AssociationId, HostEvent)>,
-    outbox: Outbox,
-    /// Number of datagrams that were not SCTP packets.
-    malformed: u64,
 }
 
 impl Host {
@@ -110,22 +93,15 @@ impl Host {
             own.filter(|own| version(*own) == ip && !own.is_unspecified()).take(MOST_ADDRESSES).collect()
         });
         Self {
+            table: Table::new(settings.most_accepted),
             settings,
             own,
             secret,
             numbers,
             streams,
-            listeners: BTreeMap::new(),
-            associations: BTreeMap::new(),
-            next_id: 0,
+            listeners: Listeners::default(),
             by_tag: BTreeMap::new(),
             by_address: BTreeMap::new(),
-            alarms: Alarms::default(),
-            accepted: BTreeSet::new(),
-            is_paused: false,
-            events: VecDeque::new(),
-            outbox: Outbox::default(),
-            malformed: 0,
         }
     }
 
@@ -139,37 +115,30 @@ impl Host {
     /// # Errors
     /// When the port is taken, or the settings are impossible: one sentence.
     pub fn listen(&mut self, port: u16, config: &Config) -> Result<(), String> {
-        if self.listeners.contains_key(&(port, false)) {
-            return Err(format!("port = {port} is taken; somebody waits there already"));
-        }
-        for ip in [IpVersion::Ipv4, IpVersion::Ipv6] {
-            let listener = self.listener(config, ip)?;
-            self.listeners.insert((port, ip == IpVersion::Ipv6), listener);
-        }
-        Ok(())
-    }
-
-    fn listener(&mut self, config: &Config, ip: IpVersion) -> Result<Listener, String> {
-        let site = Site { side: Side::B, mtus: &[self.mtu()], ip, streams: self.streams, connection: "live" };
-        let mut listener = config.listen(&site)?;
-        listener.draw_from(self.numbers.split_off());
-        listener.list_addresses(self.own[ip as usize].len() as u8);
-        if self.settings.offers_extensions {
-            listener.offer_extensions();
-            listener.enable_reconfiguration();
-        }
-        Ok(listener)
+        let (mtu, streams) = (self.mtu(), self.streams);
+        let Self { listeners, numbers, own, settings, .. } = self;
+        listeners.add(port, |ip| {
+            let site = Site { side: Side::B, mtus: &[mtu], ip, streams, connection: "live" };
+            let mut listener = config.listen(&site)?;
+            listener.draw_from(numbers.split_off());
+            listener.list_addresses(own[ip as usize].len() as u8);
+            if settings.offers_extensions {
+                listener.offer_extensions();
+                listener.enable_reconfiguration();
+            }
+            Ok(listener)
+        })
     }
 
     /// Stops listening at a port; its associations stay.
     pub fn stop_listening(&mut self, port: u16) {
-        self.listeners.retain(|(other, _), _| *other != port);
+        self.listeners.remove(port);
     }
 
     /// Whether peers that ask for an association are refused for now, because the application has not taken
     /// note of the present ones.
     pub const fn pause_accepting(&mut self, is_paused: bool) {
-        self.is_paused = is_paused;
+        self.table.is_paused = is_paused;
     }
 
     /// Opens an association with a peer that has these addresses, or more that it will name; `local_port` may
@@ -185,26 +154,18 @@ impl Host {
         local_port: u16,
         peer: &[(IpAddr, Option<u16>)],
         peer_port: u16,
-    ) -> Result<AssociationId, String> {
-        let Some(&(first, _)) = peer.first() else {
-            return Err("remote: there is no address; give at least one".into());
-        };
-        let ip = version(first);
-        if let Some((other, _)) = peer.iter().find(|(address, _)| version(*address) != ip) {
-            return Err(format!(
-                "remote = {other} is of another version of IP than {first}; give all of one version"
-            ));
-        }
+    ) -> Result<Handle, String> {
+        let (ip, _) = one_version(peer.iter().map(|(address, _)| *address))?;
         if peer.len() > MOST_ADDRESSES {
             let count = peer.len();
             return Err(format!("remote: {count} addresses are too many; give at most {MOST_ADDRESSES}"));
         }
-        let local_port = if local_port == 0 { self.dynamic_port() } else { local_port };
+        let is_taken = |port| self.listeners.has(port) || self.table.iter().any(|live| live.ports[0] == port);
+        let local_port = if local_port == 0 { dynamic_port(&mut self.numbers, is_taken) } else { local_port };
         let mtus = vec![self.mtu(); peer.len()];
         let parameters = config.resolve()?;
         parameters.check_paths(&mtus)?;
-        let id = self.new_id();
-        let name = format!("live/{}", id.0);
+        let name = self.table.next_name();
         let mut end = Association::new(&parameters, Side::A, &mtus, ip, self.streams, &name);
         end.draw_from(self.numbers.split_off());
         end.set_ports([local_port, peer_port]);
@@ -222,42 +183,28 @@ impl Host {
         let mut live = Live::new(end, route(&peer[0]), ports);
         live.routes.extend(peer[1..].iter().map(route));
         live.end.handle_input(now, Input::Command(Command::Connect));
-        self.add(id, live);
+        let id = self.table.add(live);
+        self.index(id);
         self.drain(now, id, &[]);
         Ok(id)
     }
 
-    fn dynamic_port(&mut self) -> u16 {
-        loop {
-            let port =
-                FIRST_DYNAMIC_PORT + self.numbers.below(u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1) as u16;
-            let is_taken = self.associations.values().any(|live| live.ports[0] == port);
-            if !is_taken && !self.listeners.contains_key(&(port, false)) {
-                return port;
-            }
-        }
-    }
-
-    fn new_id(&mut self) -> AssociationId {
-        self.next_id += 1;
-        AssociationId(self.next_id)
-    }
-
-    fn add(&mut self, id: AssociationId, live: Live) {
+    /// Notes by what an association is found.
+    fn index(&mut self, id: Handle) {
+        let live = &self.table[id];
         self.by_tag.insert(live.end.verification_tag(), id);
         let [own, peers] = live.ports;
         for route in &live.routes {
             self.by_address.entry((route.remote, peers, own)).or_default().push(id);
         }
-        self.associations.insert(id, live);
     }
 
     /// Sends a message and returns its number, by which [`HostEvent::Abandoned`] names it.
     ///
     /// # Errors
     /// When it is not taken.
-    pub fn send(&mut self, now: Time, id: AssociationId, message: Outbound) -> Result<u64, Refusal> {
-        let Some(live) = self.associations.get_mut(&id) else { return Err(Refusal::Closed) };
+    pub fn send(&mut self, now: Time, id: Handle, message: Outbound) -> Result<u64, Refusal> {
+        let Some(live) = self.table.get_mut(id) else { return Err(Refusal::Closed) };
         let Outbound { stream, ppid, unordered, reliability, bytes } = message;
         let length = bytes.len();
         let payload = live.outgoing.push(bytes);
@@ -267,7 +214,7 @@ impl Host {
         let command = Command::Send(message);
         live.end.handle_input(now, Input::Command(command));
         self.drain(now, id, &[]);
-        let Some(live) = self.associations.get_mut(&id) else { return Err(Refusal::Closed) };
+        let Some(live) = self.table.get_mut(id) else { return Err(Refusal::Closed) };
         if !live.is_refused {
             return Ok(payload.offset);
         }
@@ -282,8 +229,8 @@ impl Host {
     }
 
     /// Carries out a command other than [`Command::Send`].
-    pub fn command(&mut self, now: Time, id: AssociationId, command: Command) {
-        if let Some(live) = self.associations.get_mut(&id)
+    pub fn command(&mut self, now: Time, id: Handle, command: Command) {
+        if let Some(live) = self.table.get_mut(id)
             && !matches!(command, Command::Send(_))
         {
             live.end.handle_input(now, Input::Command(command));
@@ -297,8 +244,8 @@ impl Host {
     ///
     /// # Errors
     /// When the association is not open, the peer cannot do that, or a stream is not there: one sentence.
-    pub fn reset_streams(&mut self, now: Time, id: AssociationId, streams: &[u16]) -> Result<(), String> {
-        let live = self.associations.get_mut(&id).ok_or("the association is closed")?;
+    pub fn reset_streams(&mut self, now: Time, id: Handle, streams: &[u16]) -> Result<(), String> {
+        let live = self.table.get_mut(id).ok_or("the association is closed")?;
         live.end.reset_streams(now, streams)?;
         self.drain(now, id, &[]);
         Ok(())
@@ -308,9 +255,9 @@ impl Host {
     ///
     /// # Errors
     /// When the settings are impossible: one sentence.
-    pub fn set_options(&mut self, now: Time, id: AssociationId, config: &Config) -> Result<(), String> {
+    pub fn set_options(&mut self, now: Time, id: Handle, config: &Config) -> Result<(), String> {
         let parameters = config.resolve()?;
-        if let Some(live) = self.associations.get_mut(&id) {
+        if let Some(live) = self.table.get_mut(id) {
             live.end.set_options(now, &parameters);
             self.drain(now, id, &[]);
         }
@@ -318,8 +265,8 @@ impl Host {
     }
 
     /// The application has read this many of the messages that arrived, with this many bytes together.
-    pub fn has_read(&mut self, now: Time, id: AssociationId, messages: u64, bytes: u64) {
-        if let Some(live) = self.associations.get_mut(&id) {
+    pub fn has_read(&mut self, now: Time, id: Handle, messages: u64, bytes: u64) {
+        if let Some(live) = self.table.get_mut(id) {
             live.unread.subtract(messages, bytes);
             live.end.set_unread(live.unread.room());
             self.drain(now, id, &[]);
@@ -327,9 +274,9 @@ impl Host {
     }
 
     /// The association that a packet belongs to.
-    fn owner(&self, arrival: &Arrival<'_>) -> Option<AssociationId> {
+    fn owner(&self, arrival: &Arrival<'_>) -> Option<Handle> {
         let Body::Sctp(sctp) = &arrival.packet.body else { return None };
-        let owns = |id: &AssociationId| self.associations[id].end.owns(&arrival.packet);
+        let owns = |id: &Handle| self.table[*id].end.owns(&arrival.packet);
         if let Some(id) = self.by_tag.get(&sctp.verification_tag).filter(|id| owns(id)) {
             return Some(*id);
         }
@@ -338,11 +285,11 @@ impl Host {
     }
 
     /// The associations with the peer that a packet comes from.
-    fn with_peer(&self, sctp: &SctpPacket, from: Route) -> impl Iterator<Item = AssociationId> {
+    fn with_peer(&self, sctp: &SctpPacket, from: Route) -> impl Iterator<Item = Handle> {
         let Route { remote, port, .. } = from;
         let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
         ids.into_iter().flatten().copied().filter(move |id| {
-            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+            self.table[*id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
         })
     }
 
@@ -354,16 +301,16 @@ impl Host {
         let mut ids = self.with_peer(sctp, arrival.route);
         match sctp.first {
             Chunk::CookieEcho(_) => false,
-            Chunk::ShutdownAck => ids.any(|id| !self.associations[&id].end.is_opening()),
+            Chunk::ShutdownAck => ids.any(|id| !self.table[id].end.is_opening()),
             _ => ids.next().is_some(),
         }
     }
 
     /// Gives an association its packet.
-    fn give(&mut self, now: Time, id: AssociationId, arrival: Arrival<'_>) {
+    fn give(&mut self, now: Time, id: Handle, arrival: Arrival<'_>) {
         let Arrival { mut packet, route, addresses, staged, datagram, key_vector, new } = arrival;
         self.make_room(now, id, route, &new);
-        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let live = &mut self.table[id];
         let Some(path) = live.path_from(route) else { return };
         live.record_arrival(path, route.local);
         // RFC 6951 section 5.4: where the peer is behind a translator, its port may change.
@@ -374,7 +321,7 @@ impl Host {
             // The packet counts as lost in the network.
             return;
         }
-        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let live = &mut self.table[id];
         let restarts = live.end.restarts_with(now, &packet);
         let Body::Sctp(sctp) = &mut packet.body else { return };
         live.end.cut_unread(sctp);
@@ -397,7 +344,7 @@ impl Host {
             }
             _ => {}
         }
-        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let live = &mut self.table[id];
         let tag = live.end.verification_tag();
         let secret = &self.secret;
         if !key_vector.is_empty() && live.end.begins_with(&packet) {
@@ -416,12 +363,12 @@ impl Host {
     /// The pieces that wait cost too much for one more datagram: has the application take parts of messages,
     /// where nothing else can make room. Returns whether there is room; if not, the datagram's data is
     /// dropped.
-    fn make_room_for_pieces(&mut self, now: Time, id: AssociationId) -> bool {
-        let live = self.associations.get_mut(&id).expect("it owns the packet");
+    fn make_room_for_pieces(&mut self, now: Time, id: Handle) -> bool {
+        let live = &mut self.table[id];
         let staged = std::mem::take(&mut live.incoming.staged);
         live.end.deliver_parts_now();
         self.drain(now, id, &[]);
-        let Some(live) = self.associations.get_mut(&id) else { return false };
+        let Some(live) = self.table.get_mut(id) else { return false };
         live.incoming.staged = staged;
         let has_room = !live.incoming.is_full(&live.end);
         if !has_room {
@@ -432,8 +379,8 @@ impl Host {
 
     /// Refuses the restart of a peer that brings addresses along that its association does not have (RFC 9260
     /// section 5.2.2).
-    fn refuse_restart(&mut self, id: AssociationId, init: &Packet, new: &[IpAddr]) {
-        let routes = &self.associations[&id].routes;
+    fn refuse_restart(&mut self, id: Handle, init: &Packet, new: &[IpAddr]) {
+        let routes = &self.table[id].routes.clone();
         let ip = version(routes[0].remote);
         let Some(mut reply) = refuse_restart(init, ip, new) else { return };
         let own = &self.own[ip as usize];
@@ -446,14 +393,14 @@ impl Host {
             outgoing: None,
             secret: &self.secret,
         };
-        put(&mut self.outbox, &mut reply, &writing);
+        put(&mut self.table.outbox, &mut reply, &writing);
     }
 
     /// Finds which of its former addresses a restarting peer keeps; gives the number of the path to the
     /// address that it writes from.
-    fn restart(&mut self, id: AssociationId, echo: &Packet, from: Route, addresses: &[IpAddr]) -> PathId {
+    fn restart(&mut self, id: Handle, echo: &Packet, from: Route, addresses: &[IpAddr]) -> PathId {
         let mtu = self.mtu();
-        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let live = &mut self.table[id];
         let left = usable(addresses, from.remote);
         let [own, peers] = live.ports;
         for route in live.routes.extract_if(.., |route| !left.contains(&route.remote)) {
@@ -466,18 +413,18 @@ impl Host {
     }
 
     /// Does what follows after an association has been given its packet.
-    fn finish(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
+    fn finish(&mut self, now: Time, id: Handle, datagram: &[u8]) {
         self.drain(now, id, datagram);
-        if let Some(live) = self.associations.get_mut(&id) {
+        if let Some(live) = self.table.get_mut(id) {
             live.incoming.keep_staged(datagram, &live.end);
             live.outgoing.sweep(&live.end);
         }
     }
 
     /// Adds routes to the other addresses that the peer has named.
-    fn add_routes(&mut self, now: Time, id: AssociationId, from: Route, addresses: &[IpAddr]) {
+    fn add_routes(&mut self, now: Time, id: Handle, from: Route, addresses: &[IpAddr]) {
         let mtu = self.mtu();
-        let live = self.associations.get_mut(&id).expect("it is there");
+        let live = &mut self.table[id];
         for remote in usable(addresses, from.remote) {
             if live.path_to(remote).is_some() || live.routes.len() >= MOST_ADDRESSES {
                 continue;
@@ -515,9 +462,8 @@ impl Host {
         if let Chunk::Init(init, _) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
-        let is_full = self.is_paused || self.accepted.len() >= self.settings.most_accepted;
-        let listener = self.listeners.get_mut(&(ports[0], ip == IpVersion::Ipv6));
-        let answer = match listener.filter(|_| !is_full) {
+        let is_full = self.table.is_full();
+        let answer = match self.listeners.get_mut(ports[0], ip).filter(|_| !is_full) {
             Some(listener) => listener.handle_packet(now, packet),
             None => refuse(&packet, ip).map_or(Answer::Nothing, Answer::Reply),
         };
@@ -528,19 +474,18 @@ impl Host {
                 let (peers, peer_key) = (peers.as_slice(), key_vector.as_slice());
                 let secret = &self.secret;
                 let writing = Writing { routes, own, peers, peer_key, key: &[], outgoing: None, secret };
-                put(&mut self.outbox, &mut reply, &writing);
+                put(&mut self.table.outbox, &mut reply, &writing);
             }
             Answer::Accepted(end) => {
-                let id = self.new_id();
                 let mut live = Live::new(*end, route, ports);
                 live.incoming.staged = staged;
                 if !key_vector.is_empty() {
                     let tag = live.end.verification_tag();
                     live.set_key(&self.settings.shared_key, &self.secret, tag, &key_vector);
                 }
-                self.add(id, live);
-                self.accepted.insert(id);
-                self.events.push_back((id, HostEvent::Accepted { port: ports[0] }));
+                let id = self.table.accept(live, false);
+                self.index(id);
+                self.table.tell(id, HostEvent::Accepted { port: ports[0] });
                 self.add_routes(now, id, route, &addresses);
                 self.finish(now, id, datagram);
             }
@@ -548,30 +493,26 @@ impl Host {
     }
 
     /// Carries out what an association wants done.
-    pub(super) fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
-        let live = self.associations.get_mut(&id).expect("it is there");
-        let before = live.timeout;
-        let own = &self.own[version(live.routes[0].remote) as usize];
-        let (events, unread) = (&mut self.events, live.unread);
-        live.drain(now, datagram, own, &self.secret, &mut self.outbox, |event| events.push_back((id, event)));
+    pub(super) fn drain(&mut self, now: Time, id: Handle, datagram: &[u8]) {
+        let unread = self.table[id].unread;
+        let (own, secret) = (&self.own, &self.secret);
+        let live = self.table.drain(id, |live, outbox, tell| {
+            let own = &own[version(live.routes[0].remote) as usize];
+            live.drain(now, datagram, own, secret, outbox, tell)
+        });
         let has_moved = std::mem::take(&mut live.has_moved);
         if live.unread != unread {
             live.end.set_unread(live.unread.room());
         }
         if live.has_ended {
-            self.remove(id, before);
-            return;
-        }
-        self.alarms.set(id, before, live.timeout);
-        if has_moved {
+            self.remove(id);
+        } else if has_moved {
             self.record_moves(id);
         }
     }
 
-    fn remove(&mut self, id: AssociationId, timeout: Time) {
-        let Some(live) = self.associations.remove(&id) else { return };
-        self.alarms.set(id, timeout, Time::NEVER);
-        self.accepted.remove(&id);
+    fn remove(&mut self, id: Handle) {
+        let Some(live) = self.table.remove(id) else { return };
         let tag = live.end.verification_tag();
         if self.by_tag.get(&tag) == Some(&id) {
             self.by_tag.remove(&tag);
@@ -584,49 +525,58 @@ impl Host {
 
     /// The addresses of an association's paths, and its port and the peer's; [`None`] if there is no such
     /// association.
-    pub fn addresses(&self, id: AssociationId) -> Option<(&[Route], [u16; 2])> {
-        self.associations.get(&id).map(|live| (live.routes.as_slice(), live.ports))
+    pub fn addresses(&self, id: Handle) -> Option<(&[Route], [u16; 2])> {
+        self.table.get(id).map(|live| (live.routes.as_slice(), live.ports))
     }
 
     /// The endpoint of an association, to be looked at; [`None`] if there is no such association.
-    pub fn endpoint(&self, id: AssociationId) -> Option<&Association> {
-        self.associations.get(&id).map(|live| &live.end)
+    pub fn endpoint(&self, id: Handle) -> Option<&Association> {
+        self.table.get(id).map(|live| &live.end)
     }
 
     /// The state of every path of an association.
-    pub fn sample_paths(&self, id: AssociationId, samples: &mut Vec<PathSample>) {
-        if let Some(live) = self.associations.get(&id) {
+    pub fn sample_paths(&self, id: Handle, samples: &mut Vec<PathSample>) {
+        if let Some(live) = self.table.get(id) {
             live.end.sample_paths(samples);
         }
     }
 
     /// The number of associations.
     pub fn associations(&self) -> usize {
-        self.associations.len()
+        self.table.len()
     }
 
     /// The number of datagrams that were not packets of SCTP.
     pub const fn malformed(&self) -> u64 {
-        self.malformed
+        self.table.malformed
     }
 }
 
-impl Stack for Host {
+impl Tabled for Host {
     const PROTOCOL: u8 = ip::SCTP;
-    type Event = (AssociationId, HostEvent);
+    type Live = Live;
+    type Event = HostEvent;
 
-    fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
+    fn table(&self) -> &Table<Live, HostEvent> {
+        &self.table
+    }
+
+    fn table_mut(&mut self) -> &mut Table<Live, HostEvent> {
+        &mut self.table
+    }
+
+    fn receive(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
         // RFC 9260 section 8.4, rule 1.
         if !is_unicast(route.remote) {
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         }
         let tag = datagram.get(4..8).and_then(|tag| tag.try_into().ok()).map(u32::from_be_bytes);
-        let live = tag.and_then(|tag| self.by_tag.get(&tag)).map(|id| &self.associations[id]);
+        let live = tag.and_then(|tag| self.by_tag.get(&tag)).map(|id| &self.table[*id]);
         let (secret, staged) = (&self.secret, Staged::default());
         let mut reading = Reading { datagram, secret, staged, route, live, new: Vec::new() };
         let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         };
         let Reading { staged, new, .. } = reading;
@@ -647,7 +597,7 @@ impl Stack for Host {
 
     /// RFC 9260 section 10; for SCTP in UDP, RFC 6951 section 5.5: an unreachable port of UDP is an
     /// unreachable protocol. Of what else cannot be reached, only the application is told (ICMP3).
-    fn handle_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
+    fn learn_unreachable(&mut self, now: Time, unreachable: Unreachable, quoted: &[u8]) {
         let Unreachable { route, is_refused, reason } = unreachable;
         let Some(&[o0, o1, p0, p1, t0, t1, t2, t3]) = quoted.first_chunk::<8>() else { return };
         let [own, peers] = [[o0, o1], [p0, p1]].map(u16::from_be_bytes);
@@ -656,53 +606,34 @@ impl Stack for Host {
         let init = quoted.get(12..20).filter(|init| init[0] == INIT);
         let initiate_tag = init.and_then(|init| init[4..].try_into().ok()).map(u32::from_be_bytes);
         let Some(ids) = self.by_address.get(&(route.remote, peers, own)) else { return };
-        let has_sent = |id: &AssociationId| self.associations[id].end.may_have_sent(tag, initiate_tag);
+        let has_sent = |id: &Handle| self.table[*id].end.may_have_sent(tag, initiate_tag);
         let Some(id) = ids.iter().copied().find(has_sent) else { return };
-        let live = self.associations.get_mut(&id).expect("it has an address");
+        let live = &mut self.table[id];
         let Some(path) = live.path_to(route.remote) else { return };
         if live.routes[path.index()].port != route.port {
             return;
         }
         // Each packet may have such an answer; the first of a kind is news.
         if live.unreachable.replace((path, reason)) != Some((path, reason)) {
-            self.events.push_back((id, HostEvent::Unreachable { path, reason, is_refused }));
+            self.table.tell(id, HostEvent::Unreachable { path, reason, is_refused });
         }
         if is_refused {
-            live.end.end_unreachable(now);
+            self.table[id].end.end_unreachable(now);
             self.drain(now, id, &[]);
         }
     }
 
-    fn next_timeout(&self) -> Time {
-        self.alarms.next()
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        while let Some(id) = self.alarms.due(now) {
-            let live = self.associations.get_mut(&id).expect("it has a timeout");
-            live.end.handle_input(now, Input::Timeout);
-            self.drain(now, id, &[]);
-        }
-    }
-
-    fn poll_event(&mut self) -> Option<Self::Event> {
-        self.events.pop_front()
-    }
-
-    fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
-        self.outbox.take(most)
-    }
-
-    fn untransmit(&mut self, count: usize) {
-        self.outbox.put_back(count);
+    fn wake(&mut self, now: Time, handle: Handle) {
+        self.table[handle].end.handle_input(now, Input::Timeout);
+        self.drain(now, handle, &[]);
     }
 }
 
 /// Associations by the peer's address, its port and ours.
-pub(super) type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
+pub(super) type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<Handle>>;
 
 /// Notes that an association is no longer at this address.
-pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: AssociationId) {
+pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: Handle) {
     if let Some(ids) = by_address.get_mut(&key) {
         ids.retain(|other| *other != id);
         if ids.is_empty() {

@@ -7,7 +7,7 @@ mod host;
 mod incoming;
 
 pub use events::{Extent, HostEvent, Inbound, Outbound, Place, Refusal};
-pub use host::{AssociationId, Host, Settings};
+pub use host::{Host, Settings};
 
 pub use crate::outbox::Transmit;
 pub use crate::route::Route;

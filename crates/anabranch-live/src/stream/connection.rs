@@ -28,7 +28,7 @@ const WINDOW_SLACK: u64 = 1 << 16;
 
 /// A connection of a host.
 #[derive(Debug)]
-pub(super) struct Live<E> {
+pub struct Live<E> {
     pub(super) end: E,
     /// The routes of the paths.
     pub(super) routes: Vec<Route>,
@@ -41,8 +41,6 @@ pub(super) struct Live<E> {
     pub(super) mappings: Mappings,
     /// The token by which the peer identifies the connection, in MPTCP.
     pub(super) token: u32,
-    /// When the endpoint wants to be woken.
-    pub(super) timeout: Time,
     /// Whether a peer has opened it and the application has not been told yet.
     pub(super) is_unheard: bool,
     /// How many of the bytes handed over last were refused.
@@ -176,7 +174,6 @@ impl<E: StreamEnd> Live<E> {
             incoming: Incoming::default(),
             mappings: Mappings::default(),
             token: 0,
-            timeout: Time::NEVER,
             is_unheard: false,
             refused: 0,
             has_ended: false,
@@ -230,14 +227,15 @@ impl<E: StreamEnd> Live<E> {
         self.own.iter().position(|other| *other == own).unwrap_or(0) as u8
     }
 
-    /// Carries out the endpoint's outputs; gives each SYN that leaves, with its ports.
+    /// Carries out the endpoint's outputs; gives each SYN that leaves, with its ports. Returns when the
+    /// endpoint wants to be woken.
     pub(super) fn drain(
         &mut self,
         now: Time,
         outbox: &mut Outbox,
         mut begins: impl FnMut(PathId, Tuple),
         mut tell: impl FnMut(HostEvent),
-    ) {
+    ) -> Time {
         loop {
             match self.end.poll_output(now) {
                 Output::Transmit(packet) => {
@@ -259,10 +257,7 @@ impl<E: StreamEnd> Live<E> {
                     put(outbox, &packet, &writing);
                 }
                 Output::Event(event) => self.on_event(now, event, &mut tell),
-                Output::Timeout(at) => {
-                    self.timeout = at;
-                    return;
-                }
+                Output::Timeout(at) => return at,
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Connections with many peers, without a socket: segments, commands and the time go in; segments and events
 //! come out.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{Command, Input, Message, Site, Transport as _};
-use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
+use anabranch_transport::flow::{Ecn, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
 use anabranch_transport::mptcp as mptcp_transport;
 use anabranch_transport::observed::PathSample;
-use anabranch_transport::rng::{Draw as _, Streams};
+use anabranch_transport::rng::Streams;
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::tcp::refuse;
 use anabranch_transport::time::Time;
@@ -22,20 +22,12 @@ use super::StreamEnd;
 use super::connection::{Live, Reading, Staged, Tuple, Writing, put};
 use super::events::HostEvent;
 use super::mappings::Said;
-use crate::alarms::Alarms;
-use crate::outbox::{Outbox, Transmit};
+use crate::ports::{FIRST_DYNAMIC_PORT, Listeners, dynamic_port, one_version};
 use crate::route::{Route, is_unicast, source_for, version};
-use crate::stack::Stack;
-
-/// The first of the dynamic ports, which are not assigned (RFC 6335 section 6).
-const FIRST_DYNAMIC_PORT: u16 = 49_152;
+use crate::table::{Handle, Table, Tabled};
 
 /// The most paths of a connection.
 const MOST_PATHS: usize = 8;
-
-/// A connection of a host: its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
 
 /// The settings of a host.
 #[derive(Clone, Debug)]
@@ -73,22 +65,11 @@ pub struct Host<E: StreamEnd> {
     secret: Secret,
     numbers: SecretNumbers,
     streams: Streams,
-    /// The listeners by port and version of IP.
-    listeners: BTreeMap<(u16, bool), E::Listener>,
-    connections: BTreeMap<ConnectionId, Live<E>>,
-    next_id: u64,
-    by_tuple: BTreeMap<Tuple, (ConnectionId, PathId)>,
+    listeners: Listeners<E::Listener>,
+    table: Table<Live<E>, HostEvent>,
+    by_tuple: BTreeMap<Tuple, (Handle, PathId)>,
     /// Connections of MPTCP, by the tokens with which peers name them.
-    by_token: BTreeMap<u32, ConnectionId>,
-    alarms: Alarms<ConnectionId>,
-    /// The connections that peers have opened.
-    accepted: BTreeSet<ConnectionId>,
-    /// The connections whose peer has not answered our SYN-ACK, the oldest first.
-    half_open: BTreeSet<ConnectionId>,
-    events: VecDeque<(ConnectionId, HostEvent)>,
-    outbox: Outbox,
-    /// Number of datagrams that were not segments.
-    malformed: u64,
+    by_token: BTreeMap<u32, Handle>,
 }
 
 impl<E: StreamEnd> Host<E> {
@@ -96,21 +77,14 @@ impl<E: StreamEnd> Host<E> {
     pub fn new(settings: Settings, secret: Secret, streams: Streams) -> Self {
         let numbers = SecretNumbers::new(Secret(secret.code(b"host", b"numbers")));
         Self {
+            table: Table::new(settings.most_accepted),
             settings,
             secret,
             numbers,
             streams,
-            listeners: BTreeMap::new(),
-            connections: BTreeMap::new(),
-            next_id: 0,
+            listeners: Listeners::default(),
             by_tuple: BTreeMap::new(),
             by_token: BTreeMap::new(),
-            alarms: Alarms::default(),
-            accepted: BTreeSet::new(),
-            half_open: BTreeSet::new(),
-            events: VecDeque::new(),
-            outbox: Outbox::default(),
-            malformed: 0,
         }
     }
 
@@ -122,22 +96,16 @@ impl<E: StreamEnd> Host<E> {
         if port == 0 {
             return Err("port = 0 is not a port from 1 to 65535".into());
         }
-        if self.listeners.contains_key(&(port, false)) {
-            return Err(format!("port = {port} is taken; somebody waits there already"));
-        }
         // The peer's port is the one of its SYN.
         let config = E::at_ports(config, [FIRST_DYNAMIC_PORT, port]);
-        for ip in [IpVersion::Ipv4, IpVersion::Ipv6] {
-            let mtus = &[self.settings.mtu];
-            let site = Site { side: Side::B, mtus, ip, streams: self.streams, connection: "live" };
-            self.listeners.insert((port, ip == IpVersion::Ipv6), config.listen(&site)?);
-        }
-        Ok(())
+        let (mtus, streams) = (&[self.settings.mtu], self.streams);
+        self.listeners
+            .add(port, |ip| config.listen(&Site { side: Side::B, mtus, ip, streams, connection: "live" }))
     }
 
     /// Stops listening at a port; its connections stay.
     pub fn stop_listening(&mut self, port: u16) {
-        self.listeners.retain(|(other, _), _| *other != port);
+        self.listeners.remove(port);
     }
 
     /// Opens a connection with a peer that has these addresses; `local_port` may be 0 for any.
@@ -152,55 +120,32 @@ impl<E: StreamEnd> Host<E> {
         local_port: u16,
         peer: &[IpAddr],
         peer_port: u16,
-    ) -> Result<ConnectionId, String> {
-        let Some(&first) = peer.first() else {
-            return Err("remote: there is no address; give at least one".into());
-        };
-        let ip = version(first);
-        if let Some(other) = peer.iter().find(|address| version(**address) != ip) {
-            return Err(format!(
-                "remote = {other} is of another version of IP than {first}; give all of one version"
-            ));
-        }
+    ) -> Result<Handle, String> {
+        let (ip, first) = one_version(peer.iter().copied())?;
         let route = |&remote: &IpAddr| {
             let local = source_for(&self.settings.addresses, remote);
             Route { local, remote, port: None }
         };
         let routes: Vec<Route> = peer.iter().map(route).collect();
         let tuple = |port| (routes[0].local, port, first, peer_port);
-        let local_port = if local_port == 0 { self.dynamic_port(tuple) } else { local_port };
+        let is_taken = |port| self.by_tuple.contains_key(&tuple(port)) || self.listeners.has(port);
+        let local_port = if local_port == 0 { dynamic_port(&mut self.numbers, is_taken) } else { local_port };
         if self.by_tuple.contains_key(&tuple(local_port)) {
             return Err(format!(
                 "port = {local_port} is in use for a connection with {first}, port {peer_port}"
             ));
         }
         let mtus = vec![self.settings.mtu; peer.len()];
-        let id = self.new_id();
-        let name = format!("live/{}", id.0);
+        let name = self.table.next_name();
         let site = Site { side: Side::A, mtus: &mtus, ip, streams: self.streams, connection: &name };
         let mut end = E::at_ports(config, [local_port, peer_port]).build(&site)?;
         end.draw_from(self.numbers_for(tuple(local_port)));
         end.set_half_close(true);
         let mut live = Live::new(end, routes, &self.settings.addresses);
         live.end.handle_input(now, Input::Command(Command::Connect));
-        self.connections.insert(id, live);
+        let id = self.table.add(live);
         self.drain(now, id);
         Ok(id)
-    }
-
-    fn dynamic_port(&mut self, tuple: impl Fn(u16) -> Tuple) -> u16 {
-        loop {
-            let port =
-                FIRST_DYNAMIC_PORT + self.numbers.below(u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1) as u16;
-            if !self.by_tuple.contains_key(&tuple(port)) && !self.listeners.contains_key(&(port, false)) {
-                return port;
-            }
-        }
-    }
-
-    fn new_id(&mut self) -> ConnectionId {
-        self.next_id += 1;
-        ConnectionId(self.next_id)
     }
 
     fn numbers_for(&mut self, (local, port, remote, peer_port): Tuple) -> SecretNumbers {
@@ -214,15 +159,15 @@ impl<E: StreamEnd> Host<E> {
     ///
     /// # Errors
     /// When there is no such connection, or it takes no more.
-    pub fn send(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) -> Result<usize, Refusal> {
-        let live = self.connections.get_mut(&id).filter(|live| !live.has_ended).ok_or(Refusal::Closed)?;
+    pub fn send(&mut self, now: Time, id: Handle, bytes: &[u8]) -> Result<usize, Refusal> {
+        let live = self.table.get_mut(id).filter(|live| !live.has_ended).ok_or(Refusal::Closed)?;
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let payload = live.outgoing.append(bytes);
         live.refused = 0;
         let message = Message::new(payload);
         live.end.handle_input(now, Input::Command(Command::Send(message)));
         self.drain(now, id);
-        let live = self.connections.get_mut(&id).ok_or(Refusal::Closed)?;
+        let live = self.table.get_mut(id).ok_or(Refusal::Closed)?;
         live.outgoing.cut(live.refused);
         Ok(bytes.len() - live.refused as usize)
     }
@@ -230,31 +175,31 @@ impl<E: StreamEnd> Host<E> {
     /// Carries out a command other than [`Command::Send`]. A connection that has ended while reading was
     /// paused stays until [`Command::ResumeReading`] has given its last bytes, or [`Command::Abort`] gives
     /// them up.
-    pub fn command(&mut self, now: Time, id: ConnectionId, command: Command) {
-        if let Some(live) = self.connections.get_mut(&id)
+    pub fn command(&mut self, now: Time, id: Handle, command: Command) {
+        if let Some(live) = self.table.get_mut(id)
             && !matches!(command, Command::Send(_) | Command::Connect)
         {
             live.end.handle_input(now, Input::Command(command));
             self.drain(now, id);
         }
-        if command == Command::Abort && self.connections.get(&id).is_some_and(|live| live.end.is_closed()) {
+        if command == Command::Abort && self.table.get(id).is_some_and(|live| live.end.is_closed()) {
             // Nobody reads what is left.
             self.remove(id);
         }
     }
 
     /// The connection that a segment asks to join, by its token (RFC 8684 section 3.2).
-    fn joined(&self, arrival: &Arrival<'_>) -> Option<ConnectionId> {
+    fn joined(&self, arrival: &Arrival<'_>) -> Option<Handle> {
         let Body::Mptcp(segment) = &arrival.packet.body else { return None };
         let Some(Handshake::Join(Join::Syn { token, .. })) = segment.options.handshake else { return None };
-        self.by_token.get(&token).copied().filter(|id| self.connections[id].end.owns(&arrival.packet))
+        self.by_token.get(&token).copied().filter(|id| self.table[*id].end.owns(&arrival.packet))
     }
 
     /// Gives a SYN with which the peer opens a subflow to the connection, on a path that exists or on one
     /// more.
-    fn give_join(&mut self, now: Time, id: ConnectionId, arrival: Arrival<'_>) {
+    fn give_join(&mut self, now: Time, id: Handle, arrival: Arrival<'_>) {
         let Arrival { mut packet, route, tuple, staged, said, datagram } = arrival;
-        let live = self.connections.get_mut(&id).expect("it is there");
+        let live = &mut self.table[id];
         let own_address = live.identifier_of(route.local);
         let Some(end) = live.end.multipath() else { return };
         let paths = (0..live.routes.len()).map(|path| PathId(path as u8));
@@ -283,8 +228,8 @@ impl<E: StreamEnd> Host<E> {
     }
 
     /// Opens subflows to addresses that the peer has announced, if this end has opened the connection.
-    fn join_announced(&mut self, now: Time, id: ConnectionId) {
-        let live = self.connections.get_mut(&id).expect("it is there");
+    fn join_announced(&mut self, now: Time, id: Handle) {
+        let live = &mut self.table[id];
         while let Some((_, remote, port)) = live.mappings.fresh.pop_front() {
             let is_known = live.routes.iter().any(|route| route.remote == remote);
             if is_known && port.is_none()
@@ -307,8 +252,8 @@ impl<E: StreamEnd> Host<E> {
     }
 
     /// Notes that segments between these addresses and ports belong to a path.
-    fn learn(&mut self, id: ConnectionId, path: PathId, tuple: Tuple) {
-        let live = self.connections.get_mut(&id).expect("it is there");
+    fn learn(&mut self, id: Handle, path: PathId, tuple: Tuple) {
+        let live = &mut self.table[id];
         let known = live.tuples[path.index()].replace(tuple);
         if let Some(known) = known.filter(|known| *known != tuple) {
             self.by_tuple.remove(&known);
@@ -317,21 +262,11 @@ impl<E: StreamEnd> Host<E> {
     }
 
     /// Tells a peer of MPTCP which other addresses this end has, if the peer has opened the connection.
-    fn announce(&mut self, now: Time, id: ConnectionId) {
-        let live = self.connections.get_mut(&id).expect("it is there");
+    fn announce(&mut self, now: Time, id: Handle) {
+        let live = &mut self.table[id];
         let Some(end) = live.end.multipath().filter(|end| !end.is_opener()) else { return };
         for identifier in 1..live.own.len().min(MOST_PATHS) {
             end.announce_address(now, identifier as u8);
-        }
-    }
-
-    /// Makes room for another connection: if the limit is reached, the oldest of those that are being opened
-    /// gives way (RFC 4987 section 3.4), as its peer has had the most time to answer.
-    fn make_room(&mut self) {
-        if self.accepted.len() >= self.settings.most_accepted
-            && let Some(&oldest) = self.half_open.first()
-        {
-            self.remove(oldest);
         }
     }
 
@@ -343,13 +278,14 @@ impl<E: StreamEnd> Host<E> {
         let is_syn = packet.body.tcp().is_some_and(|segment| {
             segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST)
         });
-        let place = (tuple.1, ip == IpVersion::Ipv6);
-        if is_syn && self.listeners.contains_key(&place) {
-            self.make_room();
+        if is_syn
+            && self.listeners.has(tuple.1)
+            && let Some(oldest) = self.table.gives_way()
+        {
+            self.remove(oldest);
         }
-        let is_full = self.accepted.len() >= self.settings.most_accepted;
-        let answer = match self.listeners.get_mut(&place) {
-            Some(_) if is_full && is_syn => Answer::Nothing,
+        let answer = match self.listeners.get_mut(tuple.1, ip) {
+            Some(_) if is_syn && self.table.is_full() => Answer::Nothing,
             Some(listener) => {
                 listener.draw_from(numbers);
                 listener.handle_packet(now, packet)
@@ -368,34 +304,29 @@ impl<E: StreamEnd> Host<E> {
                     own: &[],
                     heard: &[],
                 };
-                put(&mut self.outbox, &reply, &writing);
+                put(&mut self.table.outbox, &reply, &writing);
             }
             Answer::Accepted(mut end) => {
-                let id = self.new_id();
                 end.set_half_close(true);
                 let live =
                     Live { is_unheard: true, ..Live::new(*end, vec![route], &self.settings.addresses) };
-                self.connections.insert(id, live);
-                self.accepted.insert(id);
-                self.half_open.insert(id);
+                let id = self.table.accept(live, true);
                 self.drain(now, id);
             }
         }
     }
 
     /// Carries out what a connection wants done.
-    fn drain(&mut self, now: Time, id: ConnectionId) {
-        let live = self.connections.get_mut(&id).expect("it is there");
-        let before = live.timeout;
+    fn drain(&mut self, now: Time, id: Handle) {
         let (mut begun, mut is_new) = (Vec::new(), false);
-        let events = &mut self.events;
-        let begins = |path, tuple| begun.push((path, tuple));
-        live.drain(now, &mut self.outbox, begins, |event| {
-            is_new |= event == HostEvent::Accepted;
-            events.push_back((id, event));
+        let live = self.table.drain(id, |live, outbox, tell| {
+            let begins = |path, tuple| begun.push((path, tuple));
+            live.drain(now, outbox, begins, |event| {
+                is_new |= event == HostEvent::Accepted;
+                tell(event);
+            })
         });
         live.outgoing.sweep(&live.end);
-        self.alarms.set(id, before, live.timeout);
         if let Some([Some(key), _]) = live.end.as_multipath().map(mptcp_transport::Connection::keys)
             && !begun.is_empty()
         {
@@ -406,22 +337,21 @@ impl<E: StreamEnd> Host<E> {
             self.learn(id, path, tuple);
         }
         if is_new {
-            self.half_open.remove(&id);
+            self.table.settle(id);
         }
         if is_new && self.settings.addresses.len() > 1 {
             self.announce(now, id);
             return self.drain(now, id);
         }
-        let live = &self.connections[&id];
-        if live.timeout.is_never() && live.end.is_closed() {
+        if self.table.wakes_at(id).is_never() && self.table[id].end.is_closed() {
             self.give_way(id);
         }
     }
 
     /// Gives up the addresses and ports of a connection that is over. It stays for what the application has
     /// not read.
-    fn give_way(&mut self, id: ConnectionId) {
-        let Some(live) = self.connections.get_mut(&id) else { return };
+    fn give_way(&mut self, id: Handle) {
+        let Some(live) = self.table.get_mut(id) else { return };
         if live.end.unread() == 0 {
             return self.remove(id);
         }
@@ -430,11 +360,8 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    fn remove(&mut self, id: ConnectionId) {
-        let Some(live) = self.connections.remove(&id) else { return };
-        self.alarms.set(id, live.timeout, Time::NEVER);
-        self.accepted.remove(&id);
-        self.half_open.remove(&id);
+    fn remove(&mut self, id: Handle) {
+        let Some(live) = self.table.remove(id) else { return };
         if self.by_token.get(&live.token) == Some(&id) {
             self.by_token.remove(&live.token);
         }
@@ -446,40 +373,49 @@ impl<E: StreamEnd> Host<E> {
     }
 
     /// The addresses of a connection's paths; [`None`] if there is no such connection.
-    pub fn addresses(&self, id: ConnectionId) -> Option<&[Route]> {
-        self.connections.get(&id).map(|live| live.routes.as_slice())
+    pub fn addresses(&self, id: Handle) -> Option<&[Route]> {
+        self.table.get(id).map(|live| live.routes.as_slice())
     }
 
     /// The endpoint of a connection, to be looked at; [`None`] if there is no such connection.
-    pub fn endpoint(&self, id: ConnectionId) -> Option<&E> {
-        self.connections.get(&id).map(|live| &live.end)
+    pub fn endpoint(&self, id: Handle) -> Option<&E> {
+        self.table.get(id).map(|live| &live.end)
     }
 
     /// The state of every path of a connection.
-    pub fn sample_paths(&self, id: ConnectionId, samples: &mut Vec<PathSample>) {
-        if let Some(live) = self.connections.get(&id) {
+    pub fn sample_paths(&self, id: Handle, samples: &mut Vec<PathSample>) {
+        if let Some(live) = self.table.get(id) {
             live.end.sample_paths(samples);
         }
     }
 
     /// The number of connections, including those in TIME-WAIT.
     pub fn connections(&self) -> usize {
-        self.connections.len()
+        self.table.len()
     }
 
     /// The number of datagrams that were not segments.
     pub const fn malformed(&self) -> u64 {
-        self.malformed
+        self.table.malformed
     }
 }
 
-impl<E: StreamEnd> Stack for Host<E> {
+impl<E: StreamEnd> Tabled for Host<E> {
     const PROTOCOL: u8 = ip::TCP;
-    type Event = (ConnectionId, HostEvent);
+    type Live = Live<E>;
+    type Event = HostEvent;
 
-    fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
+    fn table(&self) -> &Table<Live<E>, HostEvent> {
+        &self.table
+    }
+
+    fn table_mut(&mut self) -> &mut Table<Live<E>, HostEvent> {
+        &mut self.table
+    }
+
+    fn receive(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
         let Some(&[a, b, c, d]) = datagram.first_chunk() else {
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         };
         let [peer_port, port] = [[a, b], [c, d]].map(u16::from_be_bytes);
@@ -487,16 +423,16 @@ impl<E: StreamEnd> Stack for Host<E> {
         if !is_unicast(remote) || self.settings.addresses.contains(&remote) {
             // RFC 9293 section 3.9.2.3: the address cannot be a peer's, or is one of this host's own, so that
             // it would answer itself.
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         }
         let tuple = (local, port, remote, peer_port);
         let owner = self.by_tuple.get(&tuple).copied();
-        let end = owner.map(|(id, path)| (&self.connections[&id].end, path));
+        let end = owner.map(|(id, path)| (&self.table[id].end, path));
         let path = owner.map_or(PathId(0), |(_, path)| path);
         let mut reading = Reading { end, datagram, staged: None, said: Said::default() };
         let Ok((segment, options)) = Segment::parse(datagram, [remote, local], &mut reading) else {
-            self.malformed += 1;
+            self.table.malformed += 1;
             return;
         };
         let Reading { staged, said, .. } = reading;
@@ -514,7 +450,7 @@ impl<E: StreamEnd> Stack for Host<E> {
         match owner {
             Some((id, _)) if !gives_way => {
                 let Arrival { packet, staged, said, datagram, .. } = arrival;
-                let live = self.connections.get_mut(&id).expect("it has the tuple");
+                let live = &mut self.table[id];
                 live.give(now, packet, staged, said, datagram);
                 self.join_announced(now, id);
                 self.drain(now, id);
@@ -530,27 +466,8 @@ impl<E: StreamEnd> Stack for Host<E> {
         }
     }
 
-    fn next_timeout(&self) -> Time {
-        self.alarms.next()
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        while let Some(id) = self.alarms.due(now) {
-            let live = self.connections.get_mut(&id).expect("it has a timeout");
-            live.end.handle_input(now, Input::Timeout);
-            self.drain(now, id);
-        }
-    }
-
-    fn poll_event(&mut self) -> Option<Self::Event> {
-        self.events.pop_front()
-    }
-
-    fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
-        self.outbox.take(most)
-    }
-
-    fn untransmit(&mut self, count: usize) {
-        self.outbox.put_back(count);
+    fn wake(&mut self, now: Time, handle: Handle) {
+        self.table[handle].end.handle_input(now, Input::Timeout);
+        self.drain(now, handle);
     }
 }

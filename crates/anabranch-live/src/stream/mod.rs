@@ -20,7 +20,7 @@ use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::tcp::Segment;
 
 pub use events::HostEvent;
-pub use host::{ConnectionId, Host, Refusal, Settings};
+pub use host::{Host, Refusal, Settings};
 
 pub use crate::route::Route;
 

@@ -1,6 +1,7 @@
 //! SCTP and strangers: attackers who do not know the tags of an association, or have none.
 
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Settings};
+use anabranch_live::Handle;
+use anabranch_live::sctp::{Host, HostEvent, Outbound, Settings};
 use anabranch_transport::endpoint::{CloseReason, Reliability};
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::sctp::Config;
@@ -45,11 +46,11 @@ pub(crate) mod kind {
 /// A host and the state of its association with the other one.
 pub(crate) struct Talker {
     pub(crate) host: Host,
-    id: Option<AssociationId>,
+    id: Option<Handle>,
     pub(crate) received: u64,
     pub(crate) closed: Option<CloseReason>,
     /// Associations that others have opened and that exist, the latest last.
-    pub(crate) accepted: Vec<AssociationId>,
+    pub(crate) accepted: Vec<Handle>,
     pub(crate) endings: usize,
     /// Whether its application reads what others send.
     pub(crate) reads: bool,
@@ -97,7 +98,7 @@ impl End for Talker {
         }
     }
 
-    fn on_event(&mut self, now: Time, (id, event): (AssociationId, HostEvent)) {
+    fn on_event(&mut self, now: Time, (id, event): (Handle, HostEvent)) {
         match event {
             HostEvent::Accepted { .. } if self.id.is_none() => self.id = Some(id),
             HostEvent::Accepted { .. } => self.accepted.push(id),

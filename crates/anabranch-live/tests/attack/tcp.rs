@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use anabranch_live::stream::{ConnectionId, Host, HostEvent, Settings, StreamEnd};
+use anabranch_live::Handle;
+use anabranch_live::stream::{Host, HostEvent, Settings, StreamEnd};
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::secret::Secret;
@@ -22,13 +23,13 @@ const SEGMENT: usize = 20;
 /// A host and the state of its connection with the other one.
 pub(crate) struct Talker<E: StreamEnd> {
     pub(crate) host: Host<E>,
-    pub(crate) id: Option<ConnectionId>,
+    pub(crate) id: Option<Handle>,
     pub(crate) received: u64,
     /// Number of the attacker's bytes that were delivered.
     pub(crate) believed: u64,
     pub(crate) closed: Option<CloseReason>,
     /// Connections that others have opened and that exist, the latest last.
-    pub(crate) accepted: Vec<ConnectionId>,
+    pub(crate) accepted: Vec<Handle>,
 }
 
 impl<E: StreamEnd> Talker<E> {
@@ -58,7 +59,7 @@ impl<E: StreamEnd> End for Talker<E> {
         while let Ok(1_000) = self.host.send(now, id, &[7; 1_000]) {}
     }
 
-    fn on_event(&mut self, _now: Time, (id, event): (ConnectionId, HostEvent)) {
+    fn on_event(&mut self, _now: Time, (id, event): (Handle, HostEvent)) {
         match event {
             HostEvent::Accepted if self.id.is_none() => self.id = Some(id),
             HostEvent::Accepted => self.accepted.push(id),
