@@ -16,6 +16,7 @@ WHEEL_OPTIONS += --zig --compatibility manylinux_2_17
 endif
 
 # QUIC with peers costs half a minute of CPU to build: whoever only runs studies does without.
+QUIC := anabranch/quic,anabranch-live/quic
 FEATURES := $(if $(wildcard $(VENV)/.dev),--features quic)
 dev: FEATURES := --features quic
 
@@ -43,7 +44,7 @@ test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, 
 # A commit's result does not depend on luck: `validate` is what looks at ever new cases. Examples are run as
 # `cargo test` has built them: in another profile, the engine would be compiled once more for them.
 test-rust:
-	PROPTEST_RNG_SEED=1 cargo test --locked --features anabranch/quic,anabranch-live/quic
+	PROPTEST_RNG_SEED=1 cargo test --locked --features $(QUIC)
 	cargo test --locked --package anabranch-wasm
 	@set -e; for example in crates/anabranch/examples/*.rs; do \
 		[ -e "$$example" ] || continue; \
@@ -132,8 +133,8 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 
 # A case of a property about whole simulations costs a thousand times what one about a part does.
 validate: dev lab site wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
-	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
-	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
+	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --features $(QUIC) --lib -- --include-ignored
+	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --features $(QUIC) --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
 	cargo check --locked --manifest-path fuzz/Cargo.toml
 	$(BIN)/python tools/scenario_search.py 10000 "$$(date +%s)" --jobs 2
