@@ -7,6 +7,8 @@
 //! that scripts set the system up with are settings of the endpoint (`shell.rs`), and blocks of Python are
 //! computed by `python/`.
 
+#[cfg(test)]
+mod declared;
 mod executor;
 pub mod parser;
 mod protocols;

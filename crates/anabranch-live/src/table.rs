@@ -135,8 +135,8 @@ impl<L, E> Table<L, E> {
         self.entries.values().map(|entry| &entry.live)
     }
 
-    /// Carries out what a connection wants done: `drain` appends its packets and tells its events, and returns
-    /// when it wants to be woken.
+    /// Carries out what a connection wants done: `drain` appends its packets and tells its events, and
+    /// returns when it wants to be woken.
     pub(crate) fn drain(
         &mut self,
         handle: Handle,

@@ -197,3 +197,54 @@ fn set(config: &mut Config, name: &str, value: &Term) -> Step<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::sctp;
+
+    use super::*;
+    use crate::declared::{given, settings_of_scripts};
+    use crate::parser::parse;
+    use crate::script::Action;
+    use crate::sctp::settings;
+
+    /// Sets an option as a script writes it.
+    fn option(config: &mut Config, name: &str, value: &str) {
+        let script = parse(&format!("0 setsockopt(3, IPPROTO_SCTP, {name}, {value}, 16) = 0"), &[]);
+        let script = script.expect("it can be read");
+        let Action::Call(call) = &script.statements[0].action else { panic!("it is a call") };
+        set(config, name, parts(call).expect("it has a value").2).expect(name);
+    }
+
+    #[test]
+    fn what_a_script_can_set_is_declared_at_the_setting() {
+        let mut config = settings::profile(None).expect("it is a profile");
+        for (name, value) in [
+            ("maxburst", "4"),
+            ("pr_enable", "1"),
+            ("rto_initial", "1000"),
+            ("rto_min", "1000"),
+            ("nr_sack_on_off", "1"),
+            ("initial_cwnd", "3"),
+        ] {
+            settings::set(&mut config, &format!("net.inet.sctp.{name}"), value).expect(name);
+        }
+        for (name, value) in [
+            ("SCTP_ASSOCINFO", "{sasoc_asocmaxrxt=5, sasoc_cookie_life=60000}"),
+            (
+                "SCTP_INITMSG",
+                "{sinit_num_ostreams=2, sinit_max_instreams=3, sinit_max_attempts=4, \
+                 sinit_max_init_timeo=5000}",
+            ),
+            ("SCTP_NODELAY", "[1]"),
+            (
+                "SCTP_PEER_ADDR_PARAMS",
+                "{spp_hbinterval=1000, spp_pathmaxrxt=2, spp_pathmtu=0, spp_flags=SPP_HB_ENABLE}",
+            ),
+            ("SCTP_RTOINFO", "{srto_initial=100, srto_max=200, srto_min=50}"),
+        ] {
+            option(&mut config, name, value);
+        }
+        assert_eq!(given(&config), settings_of_scripts::<sctp::Config>());
+    }
+}

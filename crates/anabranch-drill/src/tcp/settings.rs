@@ -276,3 +276,38 @@ impl Settings {
         self.max_segment = Some(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declared::{given, settings_of_scripts};
+
+    #[test]
+    fn what_a_script_can_set_is_declared_at_the_setting() {
+        let mut settings = Settings::new(None).expect("it is a profile");
+        for (name, value) in [
+            ("tcp_congestion_control", "cubic"),
+            ("tcp_dsack", "0"),
+            ("tcp_early_retrans", "0"),
+            ("tcp_ecn", "3"),
+            ("tcp_ecn_option", "1"),
+            ("tcp_frto", "0"),
+            ("tcp_retries2", "5"),
+            ("tcp_rmem", "4096 131072 6291456"),
+            ("tcp_sack", "0"),
+            ("tcp_slow_start_after_idle", "0"),
+            ("tcp_syn_retries", "3"),
+            ("tcp_timestamps", "0"),
+            ("tcp_window_scaling", "0"),
+            ("tcp_wmem", "4096 16384 4194304"),
+        ] {
+            settings.set(&format!("net.ipv4.{name}"), value).expect(name);
+        }
+        let pacing = ["tc", "qdisc", "add", "dev", "tun0", "root", "fq"];
+        settings.command(&pacing).expect("it sets the pacing");
+        settings.route(&["advmss", "600", "initcwnd", "11"]).expect("it is a route");
+        settings.set_receive_buffer(65_536);
+        settings.has_no_delay = true;
+        assert_eq!(given(&settings.config()), settings_of_scripts::<tcp::Config>());
+    }
+}

@@ -1,5 +1,6 @@
 //! Settings that what runs a flow does not have, as sentences show them. Who knows a setting is declared
-//! where the setting is, as `x-known-by` in its schema: a kernel, usrsctp, or the advice for people.
+//! where the setting is, as `x-known-by` in its schema: a kernel, usrsctp, scripts of `drill`, or the advice
+//! for people.
 
 use anabranch_transport::path;
 use schemars::JsonSchema;
@@ -64,17 +65,14 @@ mod tests {
             "missing_reports_per",
             "stream_scheduler",
             "interleaving",
-            "nr_sack",
             "bundling",
             "bundle_max",
             "send_on_timeout",
             "credit_abandoned",
             "deliver_overtaken",
-            "procedures",
-            "cc",
         ];
         assert_eq!(settings::<sctp::Config>(alone), sctp);
-        assert_eq!(settings::<tcp::Config>(alone), ["clock_granularity", "ecn_option", "procedures"]);
+        assert_eq!(settings::<tcp::Config>(alone), ["clock_granularity", "procedures"]);
         assert_eq!(settings::<mptcp::Config>(alone), [""; 0]);
         assert_eq!(settings::<udp::Config>(alone), [""; 0]);
         assert_eq!(settings::<quic::Config>(|setting| !alone(setting)), [""; 0], "no kernel has QUIC");

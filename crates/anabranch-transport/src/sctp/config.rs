@@ -18,19 +18,19 @@ use crate::{cc, path};
 #[schemars(rename = "SctpConfig")]
 pub struct Config {
     /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", `freebsd_10`, "linux" (6.12) or "ns2".
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise", "drill"]))]
     pub profile: Profile,
     /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, `freebsd_10`, linux and ns2 3 s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "drill"]))]
     pub rto_initial: Option<Duration>,
     /// RTO.Min; default 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise", "drill"]))]
     pub rto_min: Option<Duration>,
     /// RTO.Max; default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise", "drill"]))]
     pub rto_max: Option<Duration>,
     /// RTO.Alpha, from 0 to 1; default 1/8.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,15 +52,15 @@ pub struct Config {
     pub clock_granularity: Option<Duration>,
     /// Valid.Cookie.Life; default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "drill"]))]
     pub valid_cookie_life: Option<Duration>,
     /// Association.Max.Retrans or "off"; default 10, in profile ns2 "off".
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise", "drill"]))]
     pub association_max_retrans: Option<Limit>,
     /// Path.Max.Retrans; default 5. Profile linux: at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise", "drill"]))]
     pub path_max_retrans: Option<u32>,
     /// Potentially.Failed.Max.Retrans (RFC 7829) or "off"; default "off", in profile linux 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,20 +68,20 @@ pub struct Config {
     pub pf_max_retrans: Option<Limit>,
     /// Max.Init.Retransmits; default 8.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "drill"]))]
     pub max_init_retransmits: Option<u32>,
     /// The longest time after which INIT and COOKIE ECHO are retransmitted (RFC 6458 section 8.1.3); default
     /// RTO.Max.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["usrsctp", "drill"]))]
     pub max_init_timeout: Option<Duration>,
     /// Whether heartbeats are sent; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["usrsctp", "drill"]))]
     pub hb_enabled: Option<bool>,
     /// HB.interval; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "advise", "drill"]))]
     pub hb_interval: Option<Duration>,
     /// HB.Max.Burst: heartbeats at most at one time, on paths to be confirmed; default 1, in profile
     /// `freebsd_10` 4. With `hb_rule` linux those wait for their timers.
@@ -109,7 +109,7 @@ pub struct Config {
     pub path_verification: Option<bool>,
     /// Max.Burst in segments or "off"; default 4, in profile ns2 "off".
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["usrsctp", "advise"]))]
+    #[schemars(extend("x-known-by" = ["usrsctp", "advise", "drill"]))]
     pub max_burst: Option<Limit>,
     /// How long a SACK may be delayed, at most 500 ms; default 200 ms, in profile ns2 0 s, so none is
     /// delayed.
@@ -153,11 +153,11 @@ pub struct Config {
     pub receive_buffer: Option<Bytes>,
     /// Streams to send on, from 1 to 65535, as far as the peer allows; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "drill"]))]
     pub streams: Option<u16>,
     /// Streams that the peer may send on, from 1 to 65535; default `streams`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "drill"]))]
     pub max_inbound_streams: Option<u16>,
     /// Which stream sends next (RFC 8260 section 3); default "fcfs": the order in which messages were handed
     /// over.
@@ -172,6 +172,7 @@ pub struct Config {
     /// (draft-natarajan-tsvwg-sctp-nrsack), where both ends want it: it leaves the send buffer although
     /// earlier data is missing; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["drill"]))]
     pub nr_sack: Option<bool>,
     /// Whether several messages may share a packet; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,11 +182,11 @@ pub struct Config {
     pub bundle_max: Option<Limit>,
     /// Nagle's algorithm: less than a packet waits while data is outstanding; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "usrsctp", "drill"]))]
     pub nagle: Option<bool>,
     /// Whether partial reliability is offered (RFC 3758); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["usrsctp"]))]
+    #[schemars(extend("x-known-by" = ["usrsctp", "drill"]))]
     pub partial_reliability: Option<bool>,
     /// Whether a retransmission timeout and an answered heartbeat send FORWARD TSN and new data at
     /// once; default true, in profile ns2 false: the next message or SACK does.
@@ -201,9 +202,11 @@ pub struct Config {
     pub deliver_overtaken: Option<bool>,
     /// Rules in which Linux differs from RFC 9260; default those of the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["drill"]))]
     pub procedures: Option<procedures::Config>,
     /// Congestion control of every path; default SCTP's own.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["drill"]))]
     pub cc: Option<cc::Config>,
     /// Path policy; default the standard's failover.
     #[serde(skip_serializing_if = "Option::is_none")]

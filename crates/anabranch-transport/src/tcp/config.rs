@@ -18,63 +18,63 @@ pub struct Config {
     /// Whose defaults: "`linux_6`" (default; 6.12), "`linux_2_6_20`" (2007), "rfc" or "`kheirkhah_v1`" (the
     /// subflows of an ns-3 model of MPTCP). What is said of the other profiles does not hold for the last
     /// one, whose defaults its own description has.
-    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "advise", "drill"]))]
     pub profile: Profile,
     /// Congestion control; default that of the profile: cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "advise", "drill"]))]
     pub cc: Option<cc::Config>,
     /// Bytes that the application may write ahead of what is acknowledged, from one MSS to 1 GiB; default
     /// 4 MiB (Linux: the largest of `tcp_wmem`), in profile rfc 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "advise", "drill"]))]
     pub send_buffer: Option<Bytes>,
     /// The largest window that is advertised, from one MSS to 1 GiB; default 6 MiB (Linux: the largest of
     /// `tcp_rmem`), in profile rfc 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "advise", "drill"]))]
     pub receive_buffer: Option<Bytes>,
     /// Whether the receive buffer begins small (`first_receive_buffer`) and follows what the application
     /// reads in a round trip, and the window opens with each segment, which is then acknowledged at once
     /// (Linux: `tcp_moderate_rcvbuf`, `tcp_grow_window`); default true, in the other profiles false: the
     /// window is the whole buffer from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub receive_autotuning: Option<bool>,
     /// Memory of a receive buffer that begins small, from 2304 B to 1 GiB, of which half is for data at
     /// first; default 131072 B (Linux: the second of `tcp_rmem`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub first_receive_buffer: Option<Bytes>,
     /// Upper limit of the maximum segment size without options, from 88 B; default what the path's MTU
     /// allows (1460 B for 1500 B over IPv4).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub mss: Option<Bytes>,
     /// The initial congestion window; default 10 segments, in profile rfc "rfc6928", in
     /// profile `linux_2_6_20` "rfc3390".
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub initial_window: Option<InitialWindow>,
     /// When a segment that is not full waits; default "minshall", in profile rfc "rfc896".
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub nagle: Option<Nagle>,
     /// Timestamps (RFC 7323); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub timestamps: Option<bool>,
     /// Selective acknowledgements (RFC 2018); default true. Without them, NewReno (RFC 6582).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub sack: Option<bool>,
     /// Duplicate selective acknowledgements (RFC 2883); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub dsack: Option<bool>,
     /// Window scaling (RFC 7323); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub window_scaling: Option<bool>,
     /// How long an acknowledgement may be delayed, at most 500 ms (RFC 9293 section 3.8.6.3); default
     /// 40 ms, in profile rfc 200 ms.
@@ -120,11 +120,11 @@ pub struct Config {
     pub clock_granularity: Option<Duration>,
     /// Retransmissions of SYN before the connection is given up; default 6, in profile `linux_2_6_20` 5.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub syn_retries: Option<u32>,
     /// Timeouts in a row before the connection is given up; default 15.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub retries: Option<u32>,
     /// How lost segments are told from late ones; default "rack", in profile `linux_2_6_20` "fack", in
     /// profile rfc "rack".
@@ -142,11 +142,11 @@ pub struct Config {
     pub limited_transmit: Option<bool>,
     /// Tail loss probes (RFC 8985 section 7); default true, in profile `linux_2_6_20` false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub tail_loss_probe: Option<bool>,
     /// F-RTO (RFC 5682); default true, in profile `linux_2_6_20` false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub f_rto: Option<bool>,
     /// Whether a reduction that timestamps (RFC 3522, RFC 4015) or DSACK (RFC 3708) show to be a mistake is
     /// undone; default true.
@@ -155,11 +155,12 @@ pub struct Config {
     pub undo: Option<bool>,
     /// Explicit congestion notification; default "off".
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel", "advise"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "advise", "drill"]))]
     pub ecn: Option<EcnMode>,
     /// With accurate ECN: whether acknowledgements carry the counters of bytes in an option where there is
     /// room (RFC 9768 section 3.2.3); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["drill"]))]
     pub ecn_option: Option<bool>,
     /// Whether connections after the first one to a server are opened fast (RFC 7413): the SYN carries the
     /// beginning of what the client writes at once, and the server answers without waiting for the end of the
@@ -171,12 +172,12 @@ pub struct Config {
     /// Whether segments are paced where the control does not say so itself: at twice the window per
     /// round-trip time in slow start, at 1.2 times later (Linux: `tcp_update_pacing_rate`); default false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub pacing: Option<bool>,
     /// Whether an idle sender's window is reduced (RFC 2861; Linux: `tcp_slow_start_after_idle`); default
     /// true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-known-by" = ["kernel"]))]
+    #[schemars(extend("x-known-by" = ["kernel", "drill"]))]
     pub idle_restart: Option<bool>,
     /// Whether the window grows by what is acknowledged (RFC 3465) instead of once per acknowledgement;
     /// default true, in profiles `linux_2_6_20` and rfc false.
