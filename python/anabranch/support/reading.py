@@ -61,19 +61,19 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def tree(file: Path) -> dict[str, Any]:
-    """The tree of a JSON file, packed with gzip or not."""
+def tree(file: Path, most_mb: int = MOST_MEGABYTES, otherwise: str = "") -> dict[str, Any]:
+    """The tree of a JSON file, packed with gzip or not; `otherwise` says what to do with more."""
     with opened(file) as stream:
-        content = stream.read(MOST_MEGABYTES * 1_000_000 + 1)
-    if len(content) > MOST_MEGABYTES * 1_000_000:
+        content = stream.read(most_mb * 1_000_000 + 1)
+    if len(content) > most_mb * 1_000_000:
         raise AnabranchError(
-            f"{file}: more than {MOST_MEGABYTES} MB of JSON, which is the most that is read"
+            f"{file}: more than {most_mb} MB of JSON, which is the most that is read{otherwise}"
         )
     return parsed(content.decode(_encoding(content), errors="replace"), str(file))
 
 
-def parsed(text: str, where: str) -> dict[str, Any]:
-    """A text in JSON that has to be an object."""
+def parsed(text: str, where: str, one: str = "result") -> dict[str, Any]:
+    """A text in JSON that has to be an object; `one` is what it is called."""
     try:
         found = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -81,8 +81,8 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         what = f"line {error.lineno}: {error.msg}"
         if error.msg == "Extra data":
-            what = f"a second result begins in line {error.lineno}; give each its own file"
-        raise AnabranchError(f"{where}: not one result in JSON: {what}") from None
+            what = f"a second {one} begins in line {error.lineno}; give each its own file"
+        raise AnabranchError(f"{where}: not JSON: {what}") from None
     except ValueError as error:
         raise AnabranchError(f"{where}: not JSON: {error}") from None
     if not isinstance(found, dict):

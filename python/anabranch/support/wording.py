@@ -71,6 +71,19 @@ def _is_plain(letter: str) -> bool:
     return letter in "\n\t" or letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 
+def size(count: float) -> str:
+    """A number of bytes to four digits in a suitable unit, such as `1.5 MB`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{number(count / factor, 4)} {unit}"
+    return f"{count:.0f} B"
+
+
+def ms(value: float) -> str:
+    """A time in ms, to four digits and hundredths."""
+    return f"{number(round(value, 2), 4)} ms"
+
+
 def rate(bit_per_s: float) -> str:
     """A rate to three digits in a suitable unit, such as `4.29 Mbit/s`."""
     for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):

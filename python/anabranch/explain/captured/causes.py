@@ -136,15 +136,18 @@ def waits(waited: Waits) -> str:
     """What queues cost."""
     if waited.samples == 1:
         what = "One packet took" if waited.is_one_way else "One round trip took"
-        return f"{what} {_ms(waited.least_ms)}."
+        return f"{what} {wording.ms(waited.least_ms)}."
     what = "packets took" if waited.is_one_way else "round trips took"
     if waited.samples < _FEW:
-        least, most = _ms(waited.least_ms), _ms(waited.least_ms + waited.most_ms)
+        least, most = (
+            wording.ms(waited.least_ms),
+            wording.ms(waited.least_ms + waited.most_ms),
+        )
         return f"{waited.samples} {what} {least if least == most else f'{least} to {most}'}."
     return (
-        f"Its {what} {_ms(waited.mean_ms)} longer on average than the least, "
-        f"{_ms(waited.least_ms)}: 95 % at most {_ms(waited.most_of_ms)} longer, the longest "
-        f"{_ms(waited.most_ms)}."
+        f"Its {what} {wording.ms(waited.mean_ms)} longer on average than the least, "
+        f"{wording.ms(waited.least_ms)}: 95 % at most {wording.ms(waited.most_of_ms)} longer, the "
+        f"longest {wording.ms(waited.most_ms)}."
     )
 
 
@@ -210,7 +213,10 @@ def timers(sender: Sender) -> list[str]:
             continue
         is_one = len(delays) == 1
         count = "1 single message was" if is_one else f"{len(delays):,} single messages were"
-        least, most = _ms(1e3 * min(delays)), _ms(1e3 * max(delays))
+        least, most = (
+            wording.ms(1e3 * min(delays)),
+            wording.ms(1e3 * max(delays)),
+        )
         range_ = least if least == most else f"{least} to {most}"
         text = f"{track.name}: {count} acknowledged after {range_}"
         if math.isnan(known_s):
@@ -221,7 +227,7 @@ def timers(sender: Sender) -> list[str]:
         else:
             said.append(
                 f"{text}; a receiver may delay such acknowledgements, so that its round trip is "
-                f"that of what is answered at once, {_ms(1e3 * known_s)} at least."
+                f"that of what is answered at once, {wording.ms(1e3 * known_s)} at least."
             )
     return said
 
@@ -248,7 +254,3 @@ def _of(account: Account, seconds: float) -> str:
 
 def _seconds(value: float) -> str:
     return f"{wording.number(value, 3)} s"
-
-
-def _ms(value: float) -> str:
-    return f"{wording.number(round(value, 2), 4)} ms"

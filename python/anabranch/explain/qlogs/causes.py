@@ -74,7 +74,7 @@ def sentences(connection: Connection, account: Account) -> Iterator[str]:
     yield from _moved(connection)
     opened_s = connection.handshake_s - connection.start_s
     if opened_s > 0:
-        yield f"The handshake took {_ms(1e3 * opened_s)}."
+        yield f"The handshake took {wording.ms(1e3 * opened_s)}."
     elif math.isnan(opened_s) and not connection.schema:
         yield "The handshake did not end, as far as the file shows."
     found = trips(connection)
@@ -104,14 +104,14 @@ def _moved(connection: Connection) -> Iterator[str]:
             yield f"It {verb} {_amount(data)}."
     yield (
         f"{wording.counted(connection.sent, 'packet')} of "
-        f"{_octets(connection.sent_octets)} sent, {connection.received:,} of "
-        f"{_octets(connection.received_octets)} received."
+        f"{wording.size(connection.sent_octets)} sent, {connection.received:,} of "
+        f"{wording.size(connection.received_octets)} received."
     )
 
 
 def _amount(data: Data) -> str:
     what = "in packets, with their headers" if data.has_headers else "of data"
-    text = f"{_octets(data.octets)} {what}"
+    text = f"{wording.size(data.octets)} {what}"
     if not math.isnan(data.rate):
         text += (
             f" in {wording.number(data.took_s, 4)} s ({wording.number(data.begun_s, 4)} s to "
@@ -205,14 +205,3 @@ def _closed(close: Close) -> str:
     if close.reason:
         text += f": “{close.reason}”"
     return f"{text}."
-
-
-def _octets(count: int) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{wording.number(count / factor, 4)} {unit}"
-    return f"{count} B"
-
-
-def _ms(value: float) -> str:
-    return f"{wording.number(round(value, 2), 4)} ms"

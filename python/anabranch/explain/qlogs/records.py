@@ -16,7 +16,7 @@ from typing import Any
 
 from anabranch.errors import AnabranchError
 from anabranch.support import wording
-from anabranch.support.reading import MOST_LINE, amount, at, head, items, lines, opened
+from anabranch.support.reading import MOST_LINE, amount, at, head, items, lines, parsed, tree
 
 MOST_DOCUMENT_MB = 64
 """The most that is read, unpacked, of a file that is one JSON document."""
@@ -130,18 +130,6 @@ def _is_sequence(begin: str) -> bool:
     return isinstance(first, dict) and "traces" not in first
 
 
-def _parsed(text: str, where: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except RecursionError:
-        raise AnabranchError(f"{where}: not JSON that is read: nested too deeply") from None
-    except ValueError as error:
-        raise AnabranchError(f"{where}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise AnabranchError(f"{where}: JSON, but no object")
-    return found
-
-
 def _texts(file: Path, progress: Callable[[int], None] | None, *, is_marked: bool) -> Iterator[str]:
     """The records of a sequence: what stands between two marks, or else each line."""
     kept: list[str] = []
@@ -180,7 +168,7 @@ def _of_sequence(
         number += 1
         where = f"{file}, record {number}"
         try:
-            record = _parsed(text, where)
+            record = parsed(text, where, "record")
         except AnabranchError as error:
             # Whoever wrote the last one may have been stopped: only of others it is a mistake.
             failed = error
@@ -201,16 +189,7 @@ def _of_sequence(
 
 
 def _of_document(file: Path, reading: Reading) -> Iterator[Event]:
-    most = MOST_DOCUMENT_MB * 1_000_000
-    with opened(file) as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise AnabranchError(
-            f"{file}: more than {MOST_DOCUMENT_MB} MB as one JSON document, which is the most that "
-            "is read; a JSON-SEQ file (.sqlog) may have any size"
-        )
-    document = _parsed(content.decode("utf-8-sig", errors="replace"), str(file))
-    del content
+    document = tree(file, MOST_DOCUMENT_MB, "; a JSON-SEQ file (.sqlog) may have any size")
     traces = document.get("traces")
     if not isinstance(traces, list):
         raise AnabranchError(f"{file}: not qlog: its `traces` are no list")
