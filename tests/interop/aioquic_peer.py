@@ -26,8 +26,9 @@ class Aioquic:
     """aioquic, in this process."""
 
     name: str = "aioquic"
-    negotiates_versions: bool = True
+    negotiates_versions: frozenset[str] = frozenset({"connects", "listens"})
     chooses_ciphers: bool = True
+    updates_keys: bool = True
 
     def __str__(self) -> str:
         return self.name

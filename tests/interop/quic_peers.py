@@ -53,12 +53,16 @@ class Peer(Protocol):
         """Its name."""
 
     @property
-    def negotiates_versions(self) -> bool:
-        """Whether it can be told to speak another version first, or only."""
+    def negotiates_versions(self) -> frozenset[str]:
+        """In which roles it can be told to speak another version first, or only."""
 
     @property
     def chooses_ciphers(self) -> bool:
         """Whether it can be told which cipher to use."""
+
+    @property
+    def updates_keys(self) -> bool:
+        """Whether it can be told to update its keys; if not, it does so by itself now and then."""
 
     def server(
         self, port: int, made: quic.Certificate, folder: Path, **options: object
@@ -77,12 +81,17 @@ def content(size: int) -> bytes:
     return (block * (size // len(block) + 1))[:size] if size else b""
 
 
-NAMES = ("aioquic",)
+NAMES = ("aioquic", "quinn", "noq", "quic-go")
 """The stacks that are not ours."""
 
 
 def find(name: str) -> Peer:
     """The stack of this name; a `MissingError` says what this machine lacks."""
+    if name != "aioquic":
+        stack = importlib.import_module("quic_program").STACKS[name]
+        stack.program()
+        program: Peer = stack
+        return program
     if importlib.util.find_spec(name) is None:
         raise MissingError("aioquic is not installed: pip install --group interop")
     peer: Peer = importlib.import_module("aioquic_peer").Aioquic()
