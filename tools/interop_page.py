@@ -177,7 +177,8 @@ room beside timestamps.
 Over the loopback address, by the names of the cases of the
 [public interop runner](https://github.com/quic-interop/quic-interop-runner), without its containers
 and HTTP: the server sends every stream back. `handshakeloss` loses 30 % of all packets,
-`transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way.
+`transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way, `ecn` marks 10 % of what is
+ECN-capable; `rebind-port` and `rebind-addr` are a NAT in the middle of a transfer.
 """,
 }
 

@@ -27,6 +27,9 @@ class Server(Protocol):
     async def closed(self) -> int:
         """Waits for the end of its connection; the code with which the other end has closed."""
 
+    async def was_reset(self) -> bool:
+        """Waits for the end of its connection; whether that was a stateless reset."""
+
 
 class Client(Server, Protocol):
     """A connected client."""
@@ -40,6 +43,9 @@ class Client(Server, Protocol):
 
     async def exchange_many(self, count: int, size: int) -> None:
         """The same on many streams at a time."""
+
+    async def migrate(self) -> None:
+        """Goes on at another port, on purpose."""
 
     async def datagram(self, data: bytes) -> bytes:
         """Sends a message, and gives the one that comes back."""
@@ -63,6 +69,14 @@ class Peer(Protocol):
     @property
     def updates_keys(self) -> bool:
         """Whether it can be told to update its keys; if not, it does so by itself now and then."""
+
+    @property
+    def reports_marks(self) -> bool:
+        """Whether it counts the marks of ECN that come, and says so."""
+
+    @property
+    def resets(self) -> bool:
+        """Whether it sends stateless resets, and knows them."""
 
     def server(
         self, port: int, made: quic.Certificate, folder: Path, **options: object

@@ -28,6 +28,8 @@ class Stack:
     negotiates_versions: frozenset[str] = frozenset({"listens"})
     chooses_ciphers: bool = True
     updates_keys: bool = True
+    reports_marks: bool = True
+    resets: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -136,9 +138,8 @@ class Program:
     async def update_keys(self) -> None:
         await self.ask("update", "updated")
 
-    async def rebind(self) -> None:
-        """Goes on at another port, and says so to nobody."""
-        await self.ask("rebind", "rebound")
+    async def migrate(self) -> None:
+        await self.ask("migrate", "migrated")
 
     async def close(self, code: int) -> None:
         await self.ask(f"close {code}", "closing")
@@ -147,6 +148,9 @@ class Program:
         said = await self._end
         assert "code" in said, said
         return int(said["code"])
+
+    async def was_reset(self) -> bool:
+        return "reset" in (await self._end).get("why", "")
 
 
 def _rust(name: str) -> Stack:

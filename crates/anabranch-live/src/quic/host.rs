@@ -310,9 +310,9 @@ impl Host {
     }
 
     /// Gives a datagram to the connection that it belongs to.
-    fn give(&mut self, now: Time, number: ConnectionNumber, ecn: Ecn, datagram: &mut [u8]) {
+    fn give(&mut self, now: Time, number: ConnectionNumber, route: Route, ecn: Ecn, datagram: &mut [u8]) {
         let live = self.connections.get_mut(&number).expect("it has the ID");
-        live.receive(now, ecn, datagram);
+        live.receive(now, route, ecn, datagram);
         self.drain(now, number);
     }
 
@@ -354,7 +354,7 @@ impl Host {
                 let number = self.add(live);
                 self.accepted.insert(number);
                 self.half_open.insert(number);
-                self.give(now, number, ecn, datagram);
+                self.give(now, number, route, ecn, datagram);
             }
         }
     }
@@ -377,7 +377,7 @@ impl Host {
         let connections = &self.connections;
         let found = numbers.iter().copied().find(|number| connections[number].end.is_reset_by(&token));
         if let Some(number) = found {
-            self.give(now, number, Ecn::NotEct, datagram);
+            self.give(now, number, route, Ecn::NotEct, datagram);
         }
         found.is_some()
     }
@@ -385,8 +385,12 @@ impl Host {
     /// Carries out what a connection wants done.
     fn drain(&mut self, now: Time, number: ConnectionNumber) {
         let live = self.connections.get_mut(&number).expect("it is there");
-        let (before, events) = (live.timeout, &mut self.events);
+        let (before, peer, events) = (live.timeout, live.peer(), &mut self.events);
         live.drain(now, &mut self.outbox, |event| events.push_back((number, event)));
+        if live.peer() != peer {
+            forget_peer(&mut self.by_peer, peer, number);
+            self.by_peer.entry(live.peer()).or_default().push(number);
+        }
         self.alarms.set(number, before, live.timeout);
         if live.is_open || live.has_ended {
             self.half_open.remove(&number);
@@ -422,12 +426,27 @@ impl Host {
                 self.by_id.remove(id);
             }
         }
-        if let Some(numbers) = self.by_peer.get_mut(&live.peer()) {
-            numbers.retain(|other| *other != number);
-            if numbers.is_empty() {
-                self.by_peer.remove(&live.peer());
-            }
+        forget_peer(&mut self.by_peer, live.peer(), number);
+    }
+
+    /// The sockets have another port, and these addresses (none if the system chooses them): connections that
+    /// this end has opened go on from there. Unless `quietly`, they tell the server (RFC 9000 section 9.2);
+    /// otherwise it finds out as behind a NAT.
+    pub fn go_on_from(&mut self, now: Time, addresses: Vec<IpAddr>, quietly: bool) {
+        self.settings.addresses = addresses;
+        let is_own = |number: &ConnectionNumber| !self.accepted.contains(number);
+        let numbers: Vec<ConnectionNumber> = self.connections.keys().copied().filter(is_own).collect();
+        for number in numbers {
+            let live = self.connections.get_mut(&number).expect("it is there");
+            let local = source_for(&self.settings.addresses, live.route.remote);
+            live.change_address(now, local, quietly);
+            self.drain(now, number);
         }
+    }
+
+    /// Whether it waits for peers, or has connections that peers have opened.
+    pub fn is_server(&self) -> bool {
+        self.waiting.is_some() || !self.accepted.is_empty()
     }
 
     /// The addresses that a connection's packets go between.
@@ -452,6 +471,20 @@ impl Host {
     /// The number of datagrams that began with no header of QUIC.
     pub const fn malformed(&self) -> u64 {
         self.malformed
+    }
+}
+
+/// A connection is not with this peer any more.
+fn forget_peer(
+    by_peer: &mut BTreeMap<(IpAddr, u16), Vec<ConnectionNumber>>,
+    peer: (IpAddr, u16),
+    number: ConnectionNumber,
+) {
+    if let Some(numbers) = by_peer.get_mut(&peer) {
+        numbers.retain(|other| *other != number);
+        if numbers.is_empty() {
+            by_peer.remove(&peer);
+        }
     }
 }
 
@@ -517,7 +550,7 @@ impl Stack for Host {
         bytes.clear();
         bytes.extend_from_slice(datagram);
         match owner {
-            Some(number) => self.give(now, number, ecn, &mut bytes),
+            Some(number) => self.give(now, number, route, ecn, &mut bytes),
             None if is_short && self.give_reset(now, route, &mut bytes) => {}
             None => self.give_to_listener(now, route, ecn, &mut bytes),
         }

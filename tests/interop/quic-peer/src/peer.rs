@@ -206,9 +206,9 @@ async fn obey(endpoint: &Endpoint, mut current: watch::Receiver<Option<Connectio
                 connection.force_key_update();
                 say("updated", "");
             }
-            ["rebind"] => {
+            ["migrate"] => {
                 endpoint.rebind(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
-                say("rebound", "");
+                say("migrated", "");
             }
             ["close", code] => {
                 connection.close(VarInt::from_u64(code.parse()?)?, b"");
