@@ -145,9 +145,9 @@ HEAD = """\
 # With other stacks
 
 **In short**: our SCTP exchanges data with usrsctp, dcsctp, pion and aiortc, our TCP with the
-Linux kernel's and gVisor's, our Multipath TCP with the kernel's, our QUIC with aioquic, up to 5 %
-loss with packets reordered and duplicated, octet by octet. Where a feature is not tried with a
-peer, the peer lacks it.
+Linux kernel's and gVisor's, our Multipath TCP with the kernel's, our QUIC with aioquic, quinn,
+noq and quic-go, up to 5 % loss with packets reordered and duplicated, octet by octet. Where a
+feature is not tried with a peer, the peer lacks it.
 
 Written by `make validate` (`python tools/interop_page.py docs`) on a machine of two cores. Each
 cell is a test of `tests/interop` or the worst of several, either end opening, of both IP versions
@@ -177,7 +177,8 @@ room beside timestamps.
 Over the loopback address, by the names of the cases of the
 [public interop runner](https://github.com/quic-interop/quic-interop-runner), without its containers
 and HTTP: the server sends every stream back. `handshakeloss` loses 30 % of all packets,
-`transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way.
+`transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way, `ecn` marks 10 % of what is
+ECN-capable; `rebind-port` and `rebind-addr` are a NAT in the middle of a transfer.
 """,
 }
 

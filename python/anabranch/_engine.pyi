@@ -50,6 +50,7 @@ __all__ = [
     "__version__",
     "certificates",
     "chain_log_likelihood",
+    "check_key",
     "codecs",
     "drill",
     "emodel",
@@ -77,7 +78,8 @@ ENGINE_VERSION: str
 """The version and a hash of the engine's sources, `0.1.0+1a2b3c4d`: rows with the same one come from the same engine."""
 
 QUIC: bool
-"""Whether the engine speaks QUIC with peers: if not, there is no `QuicHost`, `certificates` and `self_signed`."""
+"""Whether the engine speaks QUIC with peers: if not, there is no `QuicHost`, `certificates`, `check_key` and
+`self_signed`."""
 
 PROFILE_GUIDED: bool
 """Whether the engine was compiled with a profile of its runs, as wheels are: the same results, sooner."""
@@ -303,6 +305,9 @@ def follow_sightings(columns: dict[str, bytes]) -> bytes:
 
 def certificates(pem: bytes) -> list[bytes]:
     """The certificates of a text in PEM, as DER."""
+
+def check_key(chain: bytes, key: bytes) -> None:
+    """Raises a LiveError if this is not the key, in PEM, of the first certificate of the chain."""
 
 def self_signed(names: Sequence[str]) -> tuple[str, str]:
     """A new certificate for these names and addresses, and its key, both in PEM."""
@@ -544,6 +549,8 @@ class QuicHost:
     ) -> QuicHost: ...
     @property
     def udp_port(self) -> int | None: ...
+    def rebind(self, addresses: Sequence[str] | None, port: int, quietly: bool) -> None:
+        """Goes on at another port, and at other addresses if there are any; unless `quietly`, servers are told."""
     def listen(self, json: str, chain: bytes, key: bytes, protocols: Sequence[str]) -> None: ...
     def stop_listening(self) -> None: ...
     def connect(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -26,8 +27,11 @@ class Aioquic:
     """aioquic, in this process."""
 
     name: str = "aioquic"
-    negotiates_versions: bool = True
+    negotiates_versions: frozenset[str] = frozenset({"connects", "listens"})
     chooses_ciphers: bool = True
+    updates_keys: bool = True
+    reports_marks: bool = False
+    resets: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -73,6 +77,8 @@ class Aioquic:
             local_port=own,
         ) as end:
             yield _AtWork([end])
+        # Its own one, after it has migrated.
+        end._transport.close()
 
 
 def _configuration(*, is_client: bool, options: dict[str, object]) -> Any:
@@ -117,6 +123,17 @@ class _AtWork:
     async def datagram(self, data: bytes) -> bytes:
         return await self._ends[-1].datagram(data)
 
+    async def migrate(self) -> None:
+        end = self._ends[-1]
+        before = end._transport
+        # As `connect` makes one. This gives the connection its new socket.
+        fresh = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        fresh.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        fresh.bind(("::", 0))
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: end, sock=fresh)
+        before.close()
+        end.change_connection_id()
+
     async def update_keys(self) -> None:
         end = self._ends[-1]
         end._quic.request_key_update()
@@ -127,6 +144,9 @@ class _AtWork:
 
     async def closed(self) -> int:
         return await self._ends[-1].end
+
+    async def was_reset(self) -> bool:
+        raise NotImplementedError("aioquic knows no stateless resets")
 
 
 class End(QuicConnectionProtocol):  # type: ignore[misc]

@@ -337,10 +337,11 @@ def usrsctp() -> list[str]:
     return [str(target)]
 
 
-def _cargo(name: str, folder: str) -> Path:
-    target = CACHE / "cargo" / "release" / folder
+def cargo(name: str, folder: str, program: str = "") -> Path:
+    """A program of the package in this folder, of its name unless told."""
+    target = CACHE / "cargo" / "release" / (program or folder)
     with _locked("cargo"):
-        sources = [HERE / folder / "Cargo.toml", *(HERE / folder / "src").glob("*.rs")]
+        sources = [HERE / folder / "Cargo.toml", *(HERE / folder / "src").rglob("*.rs")]
         if not _is_fresh(target, sources):
             line = ["cargo", "build", "--locked", "--release", "--quiet"]
             _built(name, line, HERE / folder, CARGO_TARGET_DIR=str(CACHE / "cargo"))
@@ -370,7 +371,7 @@ def example(name: str, *options: str) -> Path:
     return target
 
 
-def _go(name: str, folder: str) -> Path:
+def go(name: str, folder: str) -> Path:
     target = CACHE / folder
     with _locked("go"):
         sources = [HERE / folder / "go.sum", *(HERE / folder).glob("*.go")]
@@ -382,7 +383,7 @@ def _go(name: str, folder: str) -> Path:
 @functools.cache
 def relay() -> Path:
     """The program that loses, reorders and duplicates."""
-    return _cargo("the relay", "relay")
+    return cargo("the relay", "relay")
 
 
 def _aiortc() -> list[str]:
@@ -402,14 +403,14 @@ STREAM = Peer("anabranch", lambda: [str(example("stream_peer"))])
 """Our TCP and MPTCP."""
 
 USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
-DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))
-PION = Peer("pion", functools.cache(lambda: [str(_go("pion", "pion-peer"))]), takes_addresses=False)
+DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(cargo("dcsctp", "dcsctp-peer"))]))
+PION = Peer("pion", functools.cache(lambda: [str(go("pion", "pion-peer"))]), takes_addresses=False)
 AIORTC = Peer("aiortc", _aiortc, has_shutdown=False, has_interleaving=False)
 
 KERNEL = Peer("kernel", lambda: [sys.executable, str(HERE / "kernel_peer.py")])
 """TCP and MPTCP."""
 
-GVISOR = Peer("gvisor", functools.cache(lambda: [str(_go("gvisor", "gvisor-peer"))]))
+GVISOR = Peer("gvisor", functools.cache(lambda: [str(go("gvisor", "gvisor-peer"))]))
 """TCP over a TUN device."""
 
 PEERS = (USRSCTP, DCSCTP, PION, AIORTC)

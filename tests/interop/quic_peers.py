@@ -27,6 +27,9 @@ class Server(Protocol):
     async def closed(self) -> int:
         """Waits for the end of its connection; the code with which the other end has closed."""
 
+    async def was_reset(self) -> bool:
+        """Waits for the end of its connection; whether that was a stateless reset."""
+
 
 class Client(Server, Protocol):
     """A connected client."""
@@ -41,6 +44,9 @@ class Client(Server, Protocol):
     async def exchange_many(self, count: int, size: int) -> None:
         """The same on many streams at a time."""
 
+    async def migrate(self) -> None:
+        """Goes on at another port, on purpose."""
+
     async def datagram(self, data: bytes) -> bytes:
         """Sends a message, and gives the one that comes back."""
 
@@ -53,12 +59,24 @@ class Peer(Protocol):
         """Its name."""
 
     @property
-    def negotiates_versions(self) -> bool:
-        """Whether it can be told to speak another version first, or only."""
+    def negotiates_versions(self) -> frozenset[str]:
+        """In which roles it can be told to speak another version first, or only."""
 
     @property
     def chooses_ciphers(self) -> bool:
         """Whether it can be told which cipher to use."""
+
+    @property
+    def updates_keys(self) -> bool:
+        """Whether it can be told to update its keys; if not, it does so by itself now and then."""
+
+    @property
+    def reports_marks(self) -> bool:
+        """Whether it counts the marks of ECN that come, and says so."""
+
+    @property
+    def resets(self) -> bool:
+        """Whether it sends stateless resets, and knows them."""
 
     def server(
         self, port: int, made: quic.Certificate, folder: Path, **options: object
@@ -77,12 +95,17 @@ def content(size: int) -> bytes:
     return (block * (size // len(block) + 1))[:size] if size else b""
 
 
-NAMES = ("aioquic",)
+NAMES = ("aioquic", "quinn", "noq", "quic-go")
 """The stacks that are not ours."""
 
 
 def find(name: str) -> Peer:
     """The stack of this name; a `MissingError` says what this machine lacks."""
+    if name != "aioquic":
+        stack = importlib.import_module("quic_program").STACKS[name]
+        stack.program()
+        program: Peer = stack
+        return program
     if importlib.util.find_spec(name) is None:
         raise MissingError("aioquic is not installed: pip install --group interop")
     peer: Peer = importlib.import_module("aioquic_peer").Aioquic()

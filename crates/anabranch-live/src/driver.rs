@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -67,9 +68,14 @@ type Job<H> = Box<dyn FnOnce(&mut H, Time) + Send>;
 enum Order<H> {
     /// Use this address for packets as well.
     Bind(IpAddr, Sender<Result<(), String>>),
+    /// Use other sockets: at this port of UDP, of these addresses, or of those of before.
+    Rebind(u16, Option<Vec<IpAddr>>, Sender<Result<Rebound, String>>),
     Do(Job<H>),
     Stop,
 }
+
+/// The port of UDP, and the addresses that sockets are bound to.
+pub type Rebound = (u16, Vec<IpAddr>);
 
 /// A driver that is running. When it is dropped, it stops.
 #[derive(Debug)]
@@ -77,7 +83,8 @@ pub struct Driver<H = sctp::Host> {
     orders: Sender<Order<H>>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
-    port: Option<u16>,
+    /// That of UDP; 0 where packets are not carried in it.
+    port: AtomicU16,
     /// Why the thread has ended without being stopped.
     failure: Arc<OnceLock<String>>,
 }
@@ -187,6 +194,7 @@ impl<H: Stack> Driver<H> {
             .name("anabranch-live".into())
             .spawn(work)
             .map_err(|error| format!("the driver cannot start: {error}"))?;
+        let port = AtomicU16::new(port.unwrap_or_default());
         Ok(Self { orders, waker, thread: Some(thread), port, failure })
     }
 }
@@ -206,8 +214,9 @@ impl<H> Driver<H> {
     }
 
     /// The port of UDP, where packets are carried in it.
-    pub const fn udp_port(&self) -> Option<u16> {
-        self.port
+    pub fn udp_port(&self) -> Option<u16> {
+        let port = self.port.load(Ordering::Relaxed);
+        (port > 0).then_some(port)
     }
 
     /// Lets the driver's thread do something with the host.
@@ -236,6 +245,20 @@ impl<H> Driver<H> {
         let _ = self.orders.send(Order::Bind(address, answer));
         let _ = self.waker.wake();
         inbox.recv().unwrap_or_else(|_| Err("the driver has stopped".into()))
+    }
+
+    /// Uses other sockets in the place of those of UDP: at this port, 0 for any, of these addresses or of
+    /// those of before. Says what they are.
+    ///
+    /// # Errors
+    /// When they cannot be bound, and those of before stay: one sentence.
+    pub fn rebind(&self, port: u16, addresses: Option<Vec<IpAddr>>) -> Result<Rebound, String> {
+        let (answer, inbox) = channel();
+        let _ = self.orders.send(Order::Rebind(port, addresses, answer));
+        let _ = self.waker.wake();
+        let rebound = inbox.recv().unwrap_or_else(|_| Err("the driver has stopped".into()))?;
+        self.port.store(rebound.0, Ordering::Relaxed);
+        Ok(rebound)
     }
 
     /// Stops the thread. Associations are not closed; their peers will notice that this end is gone.
@@ -401,6 +424,27 @@ impl<H: Stack> Loop<H> {
         Ok(())
     }
 
+    fn rebind(&mut self, port: u16, addresses: Option<Vec<IpAddr>>) -> Result<Rebound, String> {
+        if !matches!(self.carrier, Carrier::Udp(_)) {
+            return Err("there are no sockets of UDP".into());
+        }
+        let before = self.sockets.iter().filter_map(|socket| match socket {
+            Socket::Udp(udp) => Some(udp.local),
+            _ => None,
+        });
+        let addresses = addresses.unwrap_or_else(|| before.collect());
+        let mut sockets = bind::<H>(&addresses, &Carrier::Udp(port), self.mtu)?;
+        for (index, socket) in sockets.iter_mut().enumerate() {
+            socket
+                .register(self.poll.registry(), Token(index))
+                .map_err(|error| format!("UDP port {port} cannot be used: {error}"))?;
+        }
+        let Some(Socket::Udp(first)) = sockets.first() else { return Err("there is no address".into()) };
+        let port = first.port().map_err(|error| error.to_string())?;
+        (self.sockets, self.carrier, self.is_blocked) = (sockets, Carrier::Udp(port), false);
+        Ok((port, addresses.into_iter().filter(|address| !address.is_unspecified()).collect()))
+    }
+
     fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         // Sockets from which there may be more to read.
@@ -427,6 +471,11 @@ impl<H: Stack> Loop<H> {
                     Order::Bind(address, answer) => {
                         let _ = answer.send(self.bind(address));
                         ready.resize(self.sockets.len(), false);
+                    }
+                    Order::Rebind(port, addresses, answer) => {
+                        let rebound = self.rebind(port, addresses);
+                        ready = vec![false; self.sockets.len()];
+                        let _ = answer.send(rebound);
                     }
                     Order::Do(job) => job(&mut self.host, self.clock.now()),
                     Order::Stop => {
@@ -464,16 +513,17 @@ impl<H: Stack> Loop<H> {
             let is_one = sockets.len() == 1;
             let mut each =
                 |route: Route, ecn: Ecn, datagram: &[u8]| host.handle_datagram(now, route, ecn, datagram);
-            let unmarked = |route: Route, datagram: &[u8]| each(route, Ecn::NotEct, datagram);
             let read = match &sockets[index] {
-                Socket::Raw(raw) => raw.receive(buffers, unmarked),
+                Socket::Raw(raw) => {
+                    raw.receive(buffers, |route, datagram| each(route, Ecn::NotEct, datagram))
+                }
                 Socket::Tun(tun) => tun.receive(buffers, |route: Route, ecn, datagram: &[u8]| {
                     if !is_one {
                         record_device(devices, route, index);
                     }
                     each(route, ecn, datagram);
                 }),
-                Socket::Udp(udp) => udp.receive(buffers, unmarked),
+                Socket::Udp(udp) => udp.receive(buffers, each),
             };
             match read {
                 Ok(()) => self.drain(),

@@ -113,6 +113,18 @@ impl<L, E> Table<L, E> {
         self.half_open.first().copied().filter(|_| is_full)
     }
 
+    /// Whether there are connections that peers have opened.
+    #[cfg(feature = "quic")]
+    pub(crate) fn has_accepted(&self) -> bool {
+        !self.accepted.is_empty()
+    }
+
+    /// The connections that this end has opened.
+    #[cfg(feature = "quic")]
+    pub(crate) fn own(&self) -> Vec<Handle> {
+        self.entries.keys().copied().filter(|handle| !self.accepted.contains(handle)).collect()
+    }
+
     /// The number of connections that peers are opening.
     #[cfg(feature = "quic")]
     pub(crate) fn half_open(&self) -> usize {

@@ -3,8 +3,9 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 
+use anabranch_transport::flow::Ecn;
 use mio::net::UdpSocket;
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 
 use crate::outbox::Transmit;
 use crate::route::Route;
@@ -82,7 +83,7 @@ impl Udp {
         let segment_size = (transmit.segment < transmit.bytes.len()).then_some(transmit.segment);
         let datagrams = quinn_udp::Transmit {
             destination: SocketAddr::new(remote, port),
-            ecn: None,
+            ecn: codepoint(transmit.ecn),
             contents: transmit.bytes,
             segment_size,
             src_ip,
@@ -140,7 +141,7 @@ impl Udp {
     pub(crate) fn receive(
         &self,
         buffers: &mut Buffers,
-        mut each: impl FnMut(Route, &[u8]),
+        mut each: impl FnMut(Route, Ecn, &[u8]),
     ) -> io::Result<()> {
         let Buffers { bytes, meta } = buffers;
         let mut slices: Vec<IoSliceMut<'_>> = bytes.chunks_mut(BUFFER_BYTES).map(IoSliceMut::new).collect();
@@ -148,11 +149,29 @@ impl Udp {
         for (slice, meta) in slices.iter().zip(meta.iter()).take(count) {
             let local = meta.dst_ip.unwrap_or(self.local);
             let route = Route { local, remote: meta.addr.ip(), port: Some(meta.addr.port()) };
+            let mark = meta.ecn.map_or(Ecn::NotEct, mark);
             for datagram in slice[..meta.len].chunks(meta.stride.max(1)) {
-                each(route, datagram);
+                each(route, mark, datagram);
             }
         }
         Ok(())
+    }
+}
+
+const fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}
+
+const fn mark(codepoint: EcnCodepoint) -> Ecn {
+    match codepoint {
+        EcnCodepoint::Ect0 => Ecn::Ect0,
+        EcnCodepoint::Ect1 => Ecn::Ect1,
+        EcnCodepoint::Ce => Ecn::Ce,
     }
 }
 

@@ -100,10 +100,14 @@ struct World {
     users: [User; 2],
     weather: Weather,
     rng: Rng,
-    network: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    network: BTreeMap<(Time, u64), (usize, Ecn, Vec<u8>)>,
     sent: u64,
     /// All that was sent, by its sender.
     seen: [Vec<Vec<u8>>; 2],
+    /// Where the server sees the client: what goes elsewhere is lost.
+    client_at: (IpAddr, u16),
+    /// Whether all packets that are ECN-capable are marked.
+    marks: bool,
 }
 
 fn address(host: usize) -> IpAddr {
@@ -133,6 +137,8 @@ impl World {
             network: BTreeMap::new(),
             sent: 0,
             seen: [Vec::new(), Vec::new()],
+            client_at: (address(CLIENT), PORTS[CLIENT]),
+            marks: false,
         }
     }
 
@@ -190,10 +196,15 @@ impl World {
     fn collect(&mut self, host: usize) {
         loop {
             while let Some(transmit) = self.hosts[host].poll_transmit(8) {
+                let to = (transmit.route.remote, transmit.route.port.unwrap_or_default());
+                if host == SERVER && to != self.client_at {
+                    continue;
+                }
+                let ecn = transmit.ecn;
                 let datagrams: Vec<Vec<u8>> =
                     transmit.bytes.chunks(transmit.segment).map(<[u8]>::to_vec).collect();
                 for datagram in datagrams {
-                    self.send(host, datagram);
+                    self.send(host, ecn, datagram);
                 }
             }
             let Some((number, event)) = self.hosts[host].poll_event() else { return };
@@ -201,7 +212,8 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
+    fn send(&mut self, from: usize, sent: Ecn, mut datagram: Vec<u8>) {
+        let ecn = if self.marks && sent != Ecn::NotEct { Ecn::Ce } else { sent };
         self.seen[from].push(datagram.clone());
         let Weather { loss, duplication, reordering, damage } = self.weather;
         if self.rng.bernoulli(loss) {
@@ -216,7 +228,7 @@ impl World {
             let late = if self.rng.bernoulli(reordering) { self.rng.below(30) } else { 0 };
             let at = self.now + Duration::from_millis(10 + late);
             self.sent += 1;
-            self.network.insert((at, self.sent), (1 - from, datagram.clone()));
+            self.network.insert((at, self.sent), (1 - from, ecn, datagram.clone()));
         }
     }
 
@@ -267,10 +279,11 @@ impl World {
         }
         self.now = self.now.max(next);
         if arrival <= next {
-            let (_, (to, mut datagram)) = self.network.pop_first().expect("it is there");
+            let (_, (to, ecn, mut datagram)) = self.network.pop_first().expect("it is there");
             let remote = address(1 - to);
-            let route = Route { local: address(to), remote, port: Some(PORTS[1 - to]) };
-            self.hosts[to].handle_datagram(self.now, route, Ecn::NotEct, &datagram);
+            let (remote, port) = if to == SERVER { self.client_at } else { (remote, PORTS[SERVER]) };
+            let route = Route { local: address(to), remote, port: Some(port) };
+            self.hosts[to].handle_datagram(self.now, route, ecn, &datagram);
             datagram.clear();
             self.collect(to);
         } else {
@@ -567,6 +580,96 @@ fn a_server_that_has_forgotten_resets() {
     world.talk(CLIENT, false, 1_000).expect("the peer permits it");
     world.run_for(Duration::from_secs(5));
     assert_eq!(world.reasons(), [None; 2]);
+}
+
+/// Where the server sees its client.
+fn seen_at(world: &World) -> Option<(IpAddr, u16)> {
+    let route = world.hosts[SERVER].route(world.number(SERVER))?;
+    Some((route.remote, route.port?))
+}
+
+/// RFC 9000 section 9: a NAT gives the client another port, then another address, and the server follows.
+#[test]
+fn a_client_behind_a_nat_is_followed() {
+    let weather = Weather { loss: 0.02, duplication: 0.05, reordering: 0.1, damage: 0.0 };
+    let mut world = World::connected(weather, &Config::default());
+    world.talk(CLIENT, false, 2_000_000).expect("the peer permits it");
+    world.talk(SERVER, false, 2_000_000).expect("the peer permits it");
+    for (turn, at) in
+        [(address(CLIENT), 40_001), (IpAddr::from([10, 0, 9, 9]), 40_001)].into_iter().enumerate()
+    {
+        world.run_for(Duration::from_millis(200));
+        world.client_at = at;
+        world.run_for(Duration::from_millis(500));
+        assert_eq!(seen_at(&world), Some(at));
+        assert_eq!(world.scalar(SERVER, "quic.rebindings"), (turn + 1) as f64);
+    }
+    world.run_until(World::is_exact);
+    assert_eq!(world.reasons(), [None; 2]);
+}
+
+/// RFC 9000 sections 9.2 and 9.5: a client that moves on purpose uses another connection ID.
+#[test]
+fn a_client_moves_on_purpose() {
+    for (last, host) in [(2, CLIENT), (3, 7)] {
+        let mut world = World::connected(Weather::default(), &Config::default());
+        world.talk(CLIENT, false, 1_000_000).expect("the peer permits it");
+        world.talk(SERVER, false, 1_000_000).expect("the peer permits it");
+        world.run_for(Duration::from_millis(100));
+        let ids = |seen: &[Vec<u8>]| seen.last().map(|datagram| datagram[1..9].to_vec());
+        let before = ids(&world.seen[CLIENT]);
+        world.client_at = (address(host), 40_000 + last);
+        let (now, addresses) = (world.now, vec![address(host)]);
+        world.hosts[CLIENT].go_on_from(now, addresses, false);
+        world.collect(CLIENT);
+        world.run_for(Duration::from_millis(100));
+        assert_ne!(ids(&world.seen[CLIENT]), before);
+        world.run_until(World::is_exact);
+        assert_eq!(seen_at(&world), Some((address(host), 40_000 + last)));
+        assert_eq!([CLIENT, SERVER].map(|end| world.scalar(end, "quic.migrations")), [1.0, 0.0]);
+        assert_eq!(world.reasons(), [None; 2]);
+    }
+}
+
+/// RFC 9000 section 9.3.3: somebody on the path sends the client's packets on from other addresses, sooner.
+/// The server goes back to the client, and keeps no more addresses than before.
+#[test]
+fn packets_that_are_sent_on_from_elsewhere_carry_nobody_away() {
+    let mut world = World::connected(Weather::default(), &Config::default());
+    world.talk(CLIENT, false, 500_000).expect("the peer permits it");
+    world.talk(SERVER, false, 500_000).expect("the peer permits it");
+    for turn in 0..200_u8 {
+        world.run_for(Duration::from_millis(20));
+        let Some(datagram) = world.seen[CLIENT].last().cloned() else { continue };
+        let route = Route { local: address(SERVER), remote: IpAddr::from([10, 1, turn, 1]), port: Some(9) };
+        world.hosts[SERVER].handle_datagram(world.now, route, Ecn::NotEct, &datagram);
+        world.collect(SERVER);
+    }
+    world.run_until(World::is_exact);
+    world.run_for(Duration::from_secs(3));
+    assert_eq!(seen_at(&world), Some(world.client_at));
+    assert!(world.scalar(SERVER, "quic.rebindings") > 2.0, "it was carried away for a moment");
+    assert_eq!(world.reasons(), [None; 2]);
+}
+
+/// RFC 9000 section 13.4: marks count at both ends, those of packets that waited for their keys too.
+#[test]
+fn marks_are_counted_and_heeded() {
+    let config = Config { ecn: Some(true), ..Config::default() };
+    let mut world = World::new(Weather::default(), &config);
+    world.marks = true;
+    let number = world.connect(&config, &trusting(&roots()), "server.test");
+    world.run_until(|world| world.users[CLIENT].protocol.is_some() && world.users[SERVER].number.is_some());
+    assert_eq!(world.number(CLIENT), number);
+    world.talk(CLIENT, false, 100_000).expect("the peer permits it");
+    world.run_until(World::is_exact);
+    world.run_for(Duration::from_secs(1));
+    for host in [CLIENT, SERVER] {
+        assert!(world.scalar(host, "quic.ce_received") > 2.0);
+    }
+    let reported = world.scalar(CLIENT, "quic.ce_reported");
+    assert!(reported > 50.0, "{reported}");
+    assert!(world.scalar(CLIENT, "quic.ecn_reductions") >= 1.0);
 }
 
 /// RFC 9221.

@@ -61,7 +61,7 @@ mod _engine {
     use super::quality::{codecs, emodel};
     #[cfg(feature = "quic")]
     #[pymodule_export]
-    use super::quic::{QuicHost, certificates, self_signed};
+    use super::quic::{QuicHost, certificates, check_key, self_signed};
     #[pymodule_export]
     use super::scenario::{
         Cancel, PyScenario, models, quantity, results, run, run_batch, schema, toml_tree, transports,

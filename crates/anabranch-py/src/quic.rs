@@ -28,6 +28,12 @@ pub(crate) fn certificates(py: Python<'_>, pem: &[u8]) -> PyResult<Vec<Py<PyByte
     Ok(all.iter().map(|one| PyBytes::new(py, one).unbind()).collect())
 }
 
+/// Raises a `LiveError` if this is not the key, in PEM, of the first certificate of the chain.
+#[pyfunction]
+pub(crate) fn check_key(chain: &[u8], key: &[u8]) -> PyResult<()> {
+    Server::new(chain, key, &[]).map(|_| ()).map_err(LiveError::new_err)
+}
+
 /// A new certificate for these names and addresses, which only itself vouches for, and its key; both in PEM.
 #[pyfunction]
 pub(crate) fn self_signed(names: Vec<String>) -> PyResult<(String, String)> {
@@ -76,6 +82,22 @@ impl QuicHost {
     #[getter]
     fn udp_port(&self) -> PyResult<Option<u16>> {
         self.0.udp_port()
+    }
+
+    /// Goes on at another port, and at other addresses if there are any; unless `quietly`, servers are told.
+    fn rebind(
+        &self,
+        py: Python<'_>,
+        addresses: Option<Vec<String>>,
+        port: u16,
+        quietly: bool,
+    ) -> PyResult<()> {
+        if self.0.ask(py, |host, _| host.is_server())? {
+            return Err(LiveError::new_err("an endpoint with connections of clients stays at its port"));
+        }
+        let addresses = addresses.map(|all| all.iter().map(|text| address(text)).collect()).transpose()?;
+        let (_, addresses) = self.0.rebind(py, port, addresses)?;
+        self.0.ask(py, move |host, now| host.go_on_from(now, addresses, quietly))
     }
 
     /// Waits for peers, with a chain of certificates and its key in PEM, and protocols above QUIC (ALPN).

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::scenario;
-use anabranch_live::driver::{Driver, DriverSettings, Listener, Randomness};
+use anabranch_live::driver::{Driver, DriverSettings, Listener, Randomness, Rebound};
 use anabranch_live::stack::Stack;
 use anabranch_transport::cc::Config as Control;
 use anabranch_transport::time::Time;
@@ -103,6 +103,17 @@ impl<H: Stack> Served<H> {
     pub(crate) fn bind(&self, py: Python<'_>, address: IpAddr) -> PyResult<()> {
         let bound = py.detach(|| self.driver.ask(|driver| driver.bind(address)))?;
         bound.unwrap_or_else(|| Err("the endpoint is closed".into())).map_err(LiveError::new_err)
+    }
+
+    /// Uses other sockets of UDP, and says at which port and of which addresses they are.
+    pub(crate) fn rebind(
+        &self,
+        py: Python<'_>,
+        port: u16,
+        addresses: Option<Vec<IpAddr>>,
+    ) -> PyResult<Rebound> {
+        let rebound = py.detach(|| self.driver.ask(|driver| driver.rebind(port, addresses)))?;
+        rebound.unwrap_or_else(|| Err("the endpoint is closed".into())).map_err(LiveError::new_err)
     }
 
     /// Why the thread has ended without being stopped.

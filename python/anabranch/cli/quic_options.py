@@ -65,6 +65,7 @@ class Serving:
         """What this end shows of itself."""
         import socket
 
+        from anabranch import _engine
         from anabranch.quic import Certificate, self_signed
 
         if (self.cert is None) != (self.key is None):
@@ -75,7 +76,12 @@ class Serving:
                 raise AnabranchError(
                     "--write-cert writes a new certificate; it does not go with --cert"
                 )
-            return Certificate(_certificates(self.cert), self.key.read_bytes())
+            chain, key = _certificates(self.cert), self.key.read_bytes()
+            try:
+                _engine.check_key(chain, key)
+            except LiveError as error:
+                raise AnabranchError(f"{self.key}: {error}") from None
+            return Certificate(chain, key)
         any_address = {"0.0.0.0", "::"}
         own = [*dict.fromkeys(["localhost", socket.gethostname(), "127.0.0.1", *self.address])]
         made = self_signed([name for name in own if name not in any_address])

@@ -81,6 +81,32 @@ class Endpoint(live.Endpoint["QuicHost", Connection]):
         """The port of UDP."""
         return self._live().udp_port or 0
 
+    def rebind(
+        self, addresses: Sequence[str] | None = None, *, port: int = 0, quietly: bool = False
+    ) -> None:
+        """Goes on from another port, with the connections that this end has opened.
+
+        Servers are told by the way (RFC 9000 section 9.2): packets go to another connection ID and
+        ask for a proof that answers come (PATH_CHALLENGE).
+
+        Parameters
+        ----------
+        addresses
+            Addresses to bind to instead of those of before.
+        port
+            The port of UDP; 0 for any other.
+        quietly
+            Servers are not told, and find out as behind a NAT that has forgotten the endpoint.
+
+        Raises
+        ------
+        LiveError
+            A socket cannot be bound, and nothing has changed; or the endpoint waits for clients or
+            has connections of some, who would not find it.
+        """
+        wanted = None if addresses is None else texts("addresses", addresses)
+        self._live().rebind(wanted, whole("port", port, 0, 65_535), quietly)
+
     async def connect(
         self,
         host: str,

@@ -45,6 +45,9 @@ const MISSING_EXTENSION: u8 = 109;
 const INTERNAL_ERROR: u8 = 80;
 /// The header of UDP.
 const UDP_BYTES: u32 = 8;
+/// Addresses of a client that are remembered: the present one, the one before it, one to which an answer to a
+/// challenge goes, and one that a packet comes from.
+const MOST_HOSTS: usize = 4;
 
 /// The bytes of TLS at one level.
 #[derive(Debug, Default)]
@@ -112,12 +115,15 @@ pub struct Live {
     has_peer_parameters: bool,
     forged: u64,
     side: Side,
+    /// Where its packets go.
     pub(super) route: Route,
+    /// Of a server: the addresses of this end and of the client, by the number of the client's.
+    hosts: [Option<(IpAddr, IpAddr)>; MOST_HOSTS],
     bytes: Bytes,
     /// How much of the peer's streams is kept: what the settings offer.
     window: u64,
-    /// Datagrams that wait for their keys, from the first packet on that does.
-    waiting: Vec<Vec<u8>>,
+    /// Datagrams that wait for their keys, from the first packet on that does, and their marks.
+    waiting: Vec<(Ecn, Vec<u8>)>,
     unread: u64,
     is_paused: bool,
     /// What may be forgotten, at most, in bytes.
@@ -227,6 +233,7 @@ impl Live {
             forged: 0,
             side,
             route,
+            hosts: [Some((route.local, route.remote)), None, None, None],
             bytes: Bytes::default(),
             window,
             waiting: Vec::new(),
@@ -260,9 +267,9 @@ impl Live {
     }
 
     /// Takes a datagram, whose bytes are lost. Whoever calls this [drains](Self::drain) the connection next.
-    pub(super) fn receive(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8]) {
+    pub(super) fn receive(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len() as u32;
-        self.open(now, ecn, datagram, length);
+        self.open(now, route, ecn, datagram, length);
         self.go_on(now);
     }
 
@@ -273,8 +280,8 @@ impl Live {
             if !self.shake_hands(now) {
                 break;
             }
-            for mut datagram in std::mem::take(&mut self.waiting) {
-                self.open(now, Ecn::NotEct, &mut datagram, 0);
+            for (ecn, mut datagram) in std::mem::take(&mut self.waiting) {
+                self.open(now, self.route, ecn, &mut datagram, 0);
             }
         }
         self.shake_hands(now);
@@ -282,7 +289,7 @@ impl Live {
     }
 
     /// Opens a datagram, of which so many bytes count as received, and gives the endpoint what is in it.
-    fn open(&mut self, now: Time, ecn: Ecn, datagram: &mut [u8], bytes: u32) {
+    fn open(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &mut [u8], bytes: u32) {
         let mut reading = Reading::of(datagram.as_ptr());
         let Ok(parsed) = Content::parse(datagram, ID_BYTES, &mut self.keys, &mut reading) else { return };
         self.forged += u64::from(parsed.forged);
@@ -291,7 +298,7 @@ impl Live {
         }
         let awaits = self.end.awaits_keys(Level::Handshake) || self.end.awaits_keys(Level::OneRtt);
         if let Some(at) = parsed.without_key_at.filter(|_| awaits && self.waiting.len() < MOST_WAITING) {
-            self.waiting.push(datagram[at..].to_vec());
+            self.waiting.push((ecn, datagram[at..].to_vec()));
         }
         if !self.end.is_closing() {
             if !self.bytes.has_room(&reading.pieces) {
@@ -301,10 +308,10 @@ impl Live {
         }
         let is_empty = matches!(&parsed.content, Content::Packets(packets) if packets.is_empty());
         if !is_empty {
-            self.give(now, ecn, parsed.content, bytes);
+            self.give(now, route, ecn, parsed.content, bytes);
         }
         if let Some(token) = parsed.reset {
-            self.give(now, ecn, Content::Reset { noise: Box::default(), token }, bytes);
+            self.give(now, route, ecn, Content::Reset { noise: Box::default(), token }, bytes);
         }
         if let Some(problem) = parsed.violation {
             self.end.fail_with(now, code::FRAME_ENCODING_ERROR, problem.problem);
@@ -313,12 +320,36 @@ impl Live {
     }
 
     /// Gives the endpoint what a datagram carries.
-    fn give(&mut self, now: Time, ecn: Ecn, content: Content, bytes: u32) {
+    fn give(&mut self, now: Time, route: Route, ecn: Ecn, content: Content, bytes: u32) {
         let [own, peer] = self.end.ports();
-        let datagram = Datagram { source_port: peer, destination_port: own, client_host: 0, content };
+        // A server has one address; where a client is may change (RFC 9000 section 9).
+        let (source_port, client_host) = match (self.side, route.port) {
+            (Side::B, Some(port)) => (port, self.number_of(route)),
+            _ => (peer, 0),
+        };
+        let datagram = Datagram { source_port, destination_port: own, client_host, content };
         let size = version(self.route.remote).header_bytes() + UDP_BYTES + bytes;
         let body = Body::Quic(Box::new(datagram));
         self.end.take(now, Box::new(Packet { path: PathId(0), ecn, size, body }));
+    }
+
+    /// The number of a client's address; a new one takes the place of one that is not used any more.
+    fn number_of(&mut self, route: Route) -> u8 {
+        let addresses = Some((route.local, route.remote));
+        let in_use: Vec<u8> = self.end.hosts_in_use().collect();
+        let is_free = |number: &usize| !in_use.contains(&(*number as u8));
+        let known = self.hosts.iter().position(|host| *host == addresses);
+        let number = known.or_else(|| (0..MOST_HOSTS).find(is_free)).unwrap_or_default();
+        self.hosts[number] = addresses;
+        number as u8
+    }
+
+    /// The addresses of a client of this number, at this port.
+    fn route_to(&self, number: u8, port: u16) -> Route {
+        match self.hosts.get(usize::from(number)).copied().flatten() {
+            Some((local, remote)) => Route { local, remote, port: Some(port) },
+            None => self.route,
+        }
     }
 
     /// Keeps the bytes of what is genuine, as far as the endpoint may want them.
@@ -484,9 +515,13 @@ impl Live {
             match self.end.poll_output(now) {
                 Output::Transmit(packet) => {
                     let Body::Quic(datagram) = &packet.body else { continue };
+                    let route = match self.side {
+                        Side::A => self.route,
+                        Side::B => self.route_to(datagram.client_host, datagram.destination_port),
+                    };
                     let mut writing = Writing { bytes: &mut self.bytes, level: Level::Initial };
                     let keys = &mut self.keys;
-                    outbox.push(self.route, packet.ecn, |out| {
+                    outbox.push(route, packet.ecn, |out| {
                         datagram.content.emit(keys, &mut writing, out);
                     });
                 }
@@ -494,6 +529,10 @@ impl Live {
                 Output::Timeout(at) => break at,
             }
         };
+        if self.side == Side::B {
+            let (number, port) = self.end.place_of_peer();
+            self.route = self.route_to(number, port);
+        }
         self.forget(&ended);
         for (place, bidirectional) in [(0, true), (1, false)] {
             if self.wants_streams[place] && self.end.can_open(bidirectional) {
@@ -621,6 +660,15 @@ impl Live {
         let reset = is_reset.then(|| "the peer has forgotten the connection (stateless reset)".to_owned());
         let why = self.why.clone().or(rule).or(versions).or(reset);
         Ending { reason, code: self.end.closed_with(), why, counted }
+    }
+
+    /// This end, a client, has another address or port, of which it tells the server unless `quietly`.
+    pub(super) fn change_address(&mut self, now: Time, local: IpAddr, quietly: bool) {
+        let is_same_host = std::mem::replace(&mut self.route.local, local) == local;
+        if !quietly {
+            self.end.change_address(now, is_same_host);
+        }
+        self.end.handle_input(now, Input::Timeout);
     }
 
     /// Nobody is at the peer's port, an ICMP message says.

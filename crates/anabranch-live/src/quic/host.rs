@@ -264,9 +264,8 @@ impl Host {
     }
 
     /// Gives a datagram to the connection that it belongs to.
-    fn give(&mut self, now: Time, number: Handle, ecn: Ecn, datagram: &mut [u8]) {
-        let live = &mut self.table[number];
-        live.receive(now, ecn, datagram);
+    fn give(&mut self, now: Time, number: Handle, route: Route, ecn: Ecn, datagram: &mut [u8]) {
+        self.table[number].receive(now, route, ecn, datagram);
         self.drain(now, number);
     }
 
@@ -310,7 +309,7 @@ impl Host {
                 let peer = live.peer();
                 let number = self.table.accept(live, true);
                 self.by_peer.entry(peer).or_default().push(number);
-                self.give(now, number, ecn, datagram);
+                self.give(now, number, route, ecn, datagram);
             }
         }
     }
@@ -323,14 +322,19 @@ impl Host {
         let table = &self.table;
         let found = numbers.iter().copied().find(|number| table[*number].end.is_reset_by(&token));
         if let Some(number) = found {
-            self.give(now, number, Ecn::NotEct, datagram);
+            self.give(now, number, route, Ecn::NotEct, datagram);
         }
         found.is_some()
     }
 
     /// Carries out what a connection wants done.
     fn drain(&mut self, now: Time, number: Handle) {
+        let peer = self.table[number].peer();
         let live = self.table.drain(number, |live, outbox, tell| live.drain(now, outbox, tell));
+        if live.peer() != peer {
+            forget_peer(&mut self.by_peer, peer, number);
+            self.by_peer.entry(live.peer()).or_default().push(number);
+        }
         let (is_open, has_ended) = (live.is_open, live.has_ended);
         if has_ended {
             self.table.discount(number);
@@ -363,12 +367,25 @@ impl Host {
                 self.by_id.remove(id);
             }
         }
-        if let Some(numbers) = self.by_peer.get_mut(&live.peer()) {
-            numbers.retain(|other| *other != number);
-            if numbers.is_empty() {
-                self.by_peer.remove(&live.peer());
-            }
+        forget_peer(&mut self.by_peer, live.peer(), number);
+    }
+
+    /// The sockets have another port, and these addresses (none if the system chooses them): connections that
+    /// this end has opened go on from there. Unless `quietly`, they tell the server (RFC 9000 section 9.2);
+    /// otherwise it finds out as behind a NAT.
+    pub fn go_on_from(&mut self, now: Time, addresses: Vec<IpAddr>, quietly: bool) {
+        self.settings.addresses = addresses;
+        for number in self.table.own() {
+            let live = &mut self.table[number];
+            let local = source_for(&self.settings.addresses, live.route.remote);
+            live.change_address(now, local, quietly);
+            self.drain(now, number);
         }
+    }
+
+    /// Whether it waits for peers, or has connections that peers have opened.
+    pub fn is_server(&self) -> bool {
+        self.waiting.is_some() || self.table.has_accepted()
     }
 
     /// The addresses that a connection's packets go between.
@@ -393,6 +410,16 @@ impl Host {
     /// The number of datagrams that began with no header of QUIC.
     pub const fn malformed(&self) -> u64 {
         self.table.malformed
+    }
+}
+
+/// A connection is not with this peer any more.
+fn forget_peer(by_peer: &mut BTreeMap<(IpAddr, u16), Vec<Handle>>, peer: (IpAddr, u16), number: Handle) {
+    if let Some(numbers) = by_peer.get_mut(&peer) {
+        numbers.retain(|other| *other != number);
+        if numbers.is_empty() {
+            by_peer.remove(&peer);
+        }
     }
 }
 
@@ -467,7 +494,7 @@ impl Tabled for Host {
         bytes.clear();
         bytes.extend_from_slice(datagram);
         match owner {
-            Some(number) => self.give(now, number, ecn, &mut bytes),
+            Some(number) => self.give(now, number, route, ecn, &mut bytes),
             None if is_short && self.give_reset(now, route, &mut bytes) => {}
             None => self.give_to_listener(now, route, ecn, &mut bytes),
         }

@@ -16,7 +16,8 @@ pub struct Config {
     /// Whose defaults: "rfc9000" (default), "noq" (1.x), "picoquic" (August 2026), `quic_go` (August 2026) or
     /// "quinn" (0.11).
     pub profile: Profile,
-    /// Congestion control; default cubic, in profiles `quic_go` and `picoquic` reno.
+    /// Congestion control; default cubic, in profiles `quic_go` and `picoquic` reno. In profiles quinn and
+    /// noq the `slow_start` of cubic is "standard" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
     /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC
@@ -58,11 +59,12 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_congestion: Option<u32>,
     /// The first congestion window in datagrams, from 2 to 1000; default 10, of at most 14720 B together (RFC
-    /// 9002 section 7.2); in profiles quinn and noq 12000 B, in `quic_go` 40960 B, in picoquic 15360 B.
+    /// 9002 section 7.2); in profiles quinn and noq 12000 B (cc bbr in quinn: 240000 B), in `quic_go` 40960
+    /// B, in picoquic 15360 B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
     /// Whether packets are paced where the control does not say so itself, at 1.25 times the window per
-    /// round-trip time (RFC 9002 section 7.7); default true.
+    /// round-trip time (RFC 9002 section 7.7), in profile quinn even if it does; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
     /// Whether packets are marked as ECN-capable as long as the path proves to be (RFC 9000 section 13.4);
@@ -77,7 +79,9 @@ pub struct Config {
     /// 1200 B to 1 GiB; default 15 MiB, in profiles quinn and noq 1 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_data: Option<Bytes>,
-    /// The same for each stream (`MAX_STREAM_DATA`); default 6 MiB, in profiles quinn and noq 1.25 MB.
+    /// The same for each stream (`MAX_STREAM_DATA`); default 6 MiB, in profiles quinn and noq 1.25 MB. Of
+    /// both, the peer is told once half has been read, in profile `quic_go` a quarter, in quinn and noq an
+    /// eighth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_stream_data: Option<Bytes>,
     /// How many streams of each kind the peer may have open, from 1 to 65536; default 100, in

@@ -10,6 +10,17 @@ use crate::recovery::rate_sample::{OpenSample, RateMark, RateSampler};
 use crate::recovery::rtt::Rtt;
 use crate::time::{Duration, Time};
 
+/// What the pace is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// The control's own, if it has one.
+    Own,
+    /// The control's own, or one that follows from the window.
+    Usual,
+    /// One that follows from the window, whatever the control says.
+    Window,
+}
+
 /// Congestion control of a path.
 #[derive(Debug)]
 pub(super) struct Congestion {
@@ -23,7 +34,7 @@ pub(super) struct Congestion {
     recovery: Option<u64>,
     pub(super) rate: RateSampler,
     pub(super) pacing: Pacing,
-    is_paced: bool,
+    pace: Pace,
     /// Whether window or pace held something back when something was last sent (section 7.8).
     pub(super) is_limited: bool,
     /// Bytes sent so far, and those up to the newest packet that has been acknowledged.
@@ -47,7 +58,7 @@ pub(super) struct Progress {
 }
 
 impl Congestion {
-    pub(super) fn new(control: Controller, datagram: u32, is_paced: bool) -> Self {
+    pub(super) fn new(control: Controller, datagram: u32, pace: Pace) -> Self {
         Self {
             control,
             datagram,
@@ -55,7 +66,7 @@ impl Congestion {
             recovery: None,
             rate: RateSampler::default(),
             pacing: Pacing::default(),
-            is_paced,
+            pace,
             is_limited: false,
             sent: 0,
             acknowledged: 0,
@@ -67,7 +78,7 @@ impl Congestion {
     /// Another path, with nothing in flight: its control begins from the beginning.
     pub(super) fn begin_anew(&mut self, control: Controller) {
         let (in_flight, sent) = (self.in_flight, self.sent);
-        *self = Self::new(control, self.datagram, self.is_paced);
+        *self = Self::new(control, self.datagram, self.pace);
         (self.in_flight, self.sent) = (in_flight, sent);
         self.acknowledged = sent;
     }
@@ -220,10 +231,12 @@ impl Congestion {
         let limits = self.control.limits();
         let Some(srtt) = rtt.srtt().filter(|srtt| !srtt.is_zero()) else { return };
         let per_round = |bytes: u32| (u128::from(bytes) * 1_000_000_000 / u128::from(srtt.as_nanos())) as u64;
-        let rate = match limits.pacing_rate {
-            Some(rate) => (rate.bits_per_sec() / 8).max(per_round(2 * self.datagram)),
-            None if self.is_paced => per_round(limits.cwnd.saturating_add(limits.cwnd / 4)),
-            None => return,
+        let rate = match (limits.pacing_rate, self.pace) {
+            (Some(rate), Pace::Own | Pace::Usual) => {
+                (rate.bits_per_sec() / 8).max(per_round(2 * self.datagram))
+            }
+            (_, Pace::Window) | (None, Pace::Usual) => per_round(limits.cwnd.saturating_add(limits.cwnd / 4)),
+            (None, Pace::Own) => return,
         };
         self.pacing.set_rate(rate.max(1));
     }

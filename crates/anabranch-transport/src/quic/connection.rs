@@ -7,12 +7,12 @@ use super::ack_frequency::AckFrequency;
 use super::application::{Main, Pending};
 use super::close::Closing;
 use super::config::{Config, EarlyData};
-use super::congestion::Congestion;
+use super::congestion::{Congestion, Pace};
 use super::connection_ids::{Numbers, OwnIds, PeerIds};
 use super::door::{Admission, Door};
 use super::ecn::EcnValidation;
 use super::errors::Violation;
-use super::flow_control::FlowControl;
+use super::flow_control::{FlowControl, Window};
 use super::frames::Wants;
 use super::handshake::{Early, Handshake};
 use super::key_update::KeyPhases;
@@ -176,7 +176,7 @@ impl Connection {
         let path = Path {
             space: Space::default(),
             rtt: parameters.rtt(),
-            congestion: Congestion::new(control, datagram_bytes, parameters.pacing),
+            congestion: Congestion::new(control, datagram_bytes, parameters.pace),
             ecn: EcnValidation::new(mark),
             own_ids: OwnIds::default(),
             peer_ids: PeerIds::default(),
@@ -185,6 +185,7 @@ impl Connection {
             previous: None,
             answer: None,
         };
+        let window = |bytes| Window { bytes, parts: parameters.window_parts };
         Self {
             side,
             ip,
@@ -211,8 +212,12 @@ impl Connection {
             has_peer_source: false,
             opened_by: VecDeque::new(),
             waiting: Vec::new(),
-            streams: Streams::new(side == Side::B, parameters.max_streams, parameters.max_stream_data),
-            flow: FlowControl::new(parameters.max_data),
+            streams: Streams::new(
+                side == Side::B,
+                parameters.max_streams,
+                window(parameters.max_stream_data),
+            ),
+            flow: FlowControl::new(window(parameters.max_data)),
             main: Main::default(),
             pending: BTreeMap::new(),
             refused: Vec::new(),
@@ -439,7 +444,7 @@ fn control(parameters: &Parameters, datagram_bytes: u32, ip: IpVersion, seed: u6
         initial_cwnd: parameters.initial_cwnd(datagram_bytes),
         rules: cc::Rules::Rfc,
         seed,
-        is_paced: parameters.pacing,
+        is_paced: parameters.pace != Pace::Own,
         headers: ip.header_bytes() + HEADER_BYTES,
     })
 }

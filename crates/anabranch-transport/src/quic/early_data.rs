@@ -124,7 +124,6 @@ impl Connection {
     fn reject_early_data(&mut self) {
         let path = &mut self.paths[0];
         let contents = path.space.forget_sent(&mut path.congestion);
-        path.space.probes = 0;
         for message in contents.into_iter().filter(|content| matches!(content, Content::Datagram(_))) {
             self.on_content_lost(SpaceId::Data(0), message, false);
         }

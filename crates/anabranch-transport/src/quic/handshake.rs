@@ -161,8 +161,6 @@ impl Connection {
         let is_server = self.side == Side::B;
         let first = self.paths[0].own_ids.first();
         Parameters {
-            // There is no migration yet.
-            disable_active_migration: self.is_live,
             original_destination: is_server.then_some(self.handshake.original),
             stateless_reset_token: is_server.then(|| self.door.reset_token(first)),
             retry_source: self.handshake.retry.filter(|_| is_server),
@@ -302,7 +300,6 @@ impl Connection {
         let congestion = &mut self.paths[0].congestion;
         let space = &mut self.early[place];
         space.forget_sent(congestion);
-        space.probes = 0;
         space.arrived.on_acknowledged();
         self.paths[0].rtt.end_back_off();
     }

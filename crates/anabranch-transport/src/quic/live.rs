@@ -58,6 +58,22 @@ impl Connection {
         self.handshake.first()
     }
 
+    /// The numbers of the addresses that it uses at present ([`Datagram::client_host`]).
+    ///
+    /// [`Datagram::client_host`]: crate::wire::quic::Datagram::client_host
+    pub fn hosts_in_use(&self) -> impl Iterator<Item = u8> + '_ {
+        let path = &self.paths[0];
+        let answered = path.answer.map(|(address, ..)| address);
+        let previous = path.previous.as_ref().map(|route| route.address);
+        [Some(path.route.address), previous, answered].into_iter().flatten().map(|address| address.host)
+    }
+
+    /// Where the peer is: the number of its address, and its port.
+    pub fn place_of_peer(&self) -> (u8, u16) {
+        let address = self.paths[0].route.address;
+        (address.host, address.port)
+    }
+
     /// The port of this end and the peer's, as its packets have them.
     pub const fn ports(&self) -> [u16; 2] {
         self.ports

@@ -18,6 +18,15 @@ use crate::wire::quic::{self, Frame, Packet};
 /// Probe timeouts in a row after which a client takes its path for dead.
 const FAILED_AFTER: u32 = 2;
 
+/// What changes with the addresses.
+#[derive(Clone, Copy)]
+struct Move {
+    /// Packets go to another connection ID.
+    has_new_id: bool,
+    /// The port alone is another one.
+    is_same_host: bool,
+}
+
 /// Whether a packet only probes a path (section 9.1).
 pub(super) fn is_probing(packet: &Packet) -> bool {
     packet.frames.iter().all(|frame| {
@@ -77,26 +86,50 @@ impl Connection {
     /// A client whose packets get no answer goes on with its next address, if it may.
     pub(super) fn migrate_on_failure(&mut self, now: Time) -> bool {
         let count = self.mtus.len() as u8;
-        let may = self.side == Side::A
-            && self.parameters.migration == Migration::OnFailure
+        let may = self.parameters.migration == Migration::OnFailure
             && self.paths[0].rtt.back_offs() >= FAILED_AFTER
+            && count > 1
+            && self.may_migrate();
+        if may {
+            let Address { network, port, host } = self.paths[0].route.address;
+            let network = PathId((network.0 + 1) % count);
+            self.go_on_from(
+                now,
+                Address { network, port, host },
+                Move { has_new_id: true, is_same_host: false },
+            );
+        }
+        may
+    }
+
+    /// The client has another address, or another port alone, on the path that it uses, and says so (section
+    /// 9.2). Returns false where it may not, so that its packets go on as from behind a NAT.
+    pub fn change_address(&mut self, now: Time, is_same_host: bool) -> bool {
+        let may = self.may_migrate();
+        if may {
+            let address = self.paths[0].route.address;
+            self.go_on_from(now, address, Move { has_new_id: true, is_same_host });
+        }
+        may
+    }
+
+    fn may_migrate(&self) -> bool {
+        self.side == Side::A
             && self.handshake.is_confirmed
             && !self.peer.disable_active_migration
             // Section 9.5: not with an ID that was used elsewhere.
             && self.paths[0].peer_ids.has_spare()
-            && count > 1;
-        if may {
-            let Address { network, port, host } = self.paths[0].route.address;
-            let network = PathId((network.0 + 1) % count);
-            // The server's address is known to be its own.
-            self.move_to(Route::new(Address { network, port, host }, true));
-            let challenge = self.challenge(now);
-            self.paths[0].route.challenge = Some(challenge);
-            self.paths[0].previous = None;
-            // Section 8.4 of draft-ietf-quic-ack-frequency-14.
-            self.wants.immediate_ack = self.asks_for_acknowledgements();
-        }
-        may
+    }
+
+    /// A client goes on, from another address of its own, with the server at this address.
+    fn go_on_from(&mut self, now: Time, address: Address, how: Move) {
+        // The server's address is known to be its own.
+        self.take_route(Route::new(address, true), how);
+        let challenge = self.challenge(now);
+        self.paths[0].route.challenge = Some(challenge);
+        self.paths[0].previous = None;
+        // Section 8.4 of draft-ietf-quic-ack-frequency-14.
+        self.wants.immediate_ack = self.asks_for_acknowledgements();
     }
 
     /// Everything goes to these addresses from now on: with another connection ID, unless a NAT has bound the
@@ -105,18 +138,24 @@ impl Connection {
     fn move_to(&mut self, route: Route) {
         let (from, to) = (self.paths[0].route.address, route.address);
         let is_rebound = from.network == to.network;
-        let is_same_host = is_rebound && from.host == to.host;
+        self.take_route(
+            route,
+            Move { has_new_id: !is_rebound, is_same_host: is_rebound && from.host == to.host },
+        );
+    }
+
+    fn take_route(&mut self, route: Route, Move { has_new_id, is_same_host }: Move) {
         let control = if is_same_host { None } else { self.new_control() };
         let path = &mut self.paths[0];
         let old = std::mem::replace(&mut path.route, route);
         if old.is_validated {
             path.previous = Some(old.at_rest());
         }
-        if is_rebound {
-            self.stats.rebindings += 1;
-        } else {
+        if has_new_id {
             self.stats.migrations += 1;
             path.peer_ids.advance();
+        } else {
+            self.stats.rebindings += 1;
         }
         if !is_same_host {
             path.rtt = self.parameters.rtt();
@@ -126,7 +165,6 @@ impl Connection {
         let path = &mut self.paths[0];
         // What is on its way says nothing about the new path: it is sent again, and no loss.
         let contents = path.space.forget_sent(&mut path.congestion);
-        path.space.probes = 0;
         if let Some(control) = control {
             path.congestion.begin_anew(control);
         }

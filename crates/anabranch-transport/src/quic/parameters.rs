@@ -1,6 +1,7 @@
 //! The settings of an endpoint, all of them known.
 
 use super::config::{AckFrequency, Config, EarlyData, Handshake, Migration};
+use super::congestion::Pace;
 use super::space::AckRule;
 use crate::cc;
 use crate::flow::{IpVersion, Side};
@@ -42,12 +43,13 @@ pub struct Parameters {
     initial_window: Option<u32>,
     /// In bytes, if the profile says so.
     initial_window_bytes: Option<u32>,
-    pub(super) pacing: bool,
+    pub(super) pace: Pace,
     pub(super) ecn: bool,
     pub(super) is_l4s: bool,
     pub(super) send_buffer: u64,
     pub(super) max_data: u64,
     pub(super) max_stream_data: u64,
+    pub(super) window_parts: u64,
     pub(super) max_streams: u64,
     pub(super) datagrams: bool,
     pub(super) idle_timeout: Duration,
@@ -72,7 +74,13 @@ impl Config {
     pub fn resolve(&self) -> Result<Parameters, String> {
         self.check()?;
         let values = self.profile.values();
-        let cc = self.cc.clone().unwrap_or(values.cc);
+        let mut cc = self.cc.clone().unwrap_or(values.cc);
+        if let cc::Config::Cubic(cubic) = &mut cc
+            && values.plain_slow_start
+        {
+            cubic.slow_start.get_or_insert(cc::slow_start::SlowStart::Standard);
+        }
+        let of_bbr = values.initial_window_of_bbr.filter(|_| matches!(cc, cc::Config::Bbr(_)));
         let is_l4s = matches!(cc, cc::Config::Prague(_));
         let max_ack_delay = self.max_ack_delay.unwrap_or(values.max_ack_delay);
         let usual_min_ack_delay = self.ack_frequency.map(|_| GRANULARITY.min(max_ack_delay));
@@ -93,13 +101,14 @@ impl Config {
             time_threshold: self.time_threshold.unwrap_or(1.125),
             persistent_congestion: self.persistent_congestion.unwrap_or(3),
             initial_window: self.initial_window,
-            initial_window_bytes: values.initial_window,
-            pacing: self.pacing.unwrap_or(true),
+            initial_window_bytes: of_bbr.or(values.initial_window),
+            pace: if self.pacing == Some(false) { Pace::Own } else { values.pace },
             ecn: self.ecn.unwrap_or(is_l4s),
             is_l4s,
             send_buffer: self.send_buffer.map_or(values.send_buffer, |size| size.0),
             max_data: self.max_data.map_or(values.max_data, |size| size.0),
             max_stream_data: self.max_stream_data.map_or(values.max_stream_data, |size| size.0),
+            window_parts: values.window_parts,
             max_streams: self.max_streams.map_or(values.max_streams, u64::from),
             datagrams: self.datagrams.unwrap_or(false),
             idle_timeout: self.idle_timeout.unwrap_or(Duration::from_secs(30)),
@@ -282,6 +291,7 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::slow_start::SlowStart;
     use crate::quic::Profile;
 
     fn error(json: &str) -> String {
@@ -340,5 +350,26 @@ mod tests {
         assert_eq!([1_500, 1_400].map(|mtu| quinn.datagram_bytes(&[mtu], IpVersion::Ipv4)), [1_452, 1_372]);
         let windows = [Profile::Quinn, Profile::Noq, Profile::QuicGo, Profile::Picoquic];
         assert_eq!(windows.map(|one| of(one).initial_cwnd(1_440)), [12_000, 12_000, 40_960, 15_360]);
+        let bbr = Some(cc::Config::Bbr(cc::bbr::Config::default()));
+        let [quinn, noq] = [Profile::Quinn, Profile::Noq].map(|profile| {
+            Config { profile, cc: bbr.clone(), ..Config::default() }.resolve().expect("possible")
+        });
+        assert_eq!([quinn.initial_cwnd(1_440), noq.initial_cwnd(1_440)], [240_000, 12_000]);
+    }
+
+    #[test]
+    fn what_is_asked_for_goes_before_the_profile() {
+        let of = |json: &str| {
+            let config: Config = serde_json::from_str(json).expect("the settings can be read");
+            let parameters = config.resolve().expect("possible");
+            let cc::Config::Cubic(cubic) = parameters.cc else { panic!("it is CUBIC") };
+            (cubic.slow_start, parameters.pace)
+        };
+        assert_eq!(of("{}"), (None, Pace::Usual));
+        assert_eq!(of(r#"{"profile": "noq"}"#), (Some(SlowStart::Standard), Pace::Usual));
+        assert_eq!(of(r#"{"profile": "quinn"}"#), (Some(SlowStart::Standard), Pace::Window));
+        let asked =
+            r#"{"profile": "quinn", "cc": {"kind": "cubic", "slow_start": "hystart++"}, "pacing": false}"#;
+        assert_eq!(of(asked), (Some(SlowStart::HystartPlusPlus), Pace::Own));
     }
 }

@@ -4,22 +4,30 @@
 //! of flow control that grow.
 
 use super::config::Profile;
+use super::congestion::Pace;
 use crate::cc;
 use crate::time::Duration;
 
 /// The values that profiles differ in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Values {
     pub(super) cc: cc::Config,
     pub(super) initial_rtt: Duration,
     pub(super) max_ack_delay: Duration,
     /// The first window in bytes, whatever the datagrams are; [`None`] for RFC 9002 section 7.2.
     pub(super) initial_window: Option<u32>,
+    /// The same of BBR's first version, if that has another one.
+    pub(super) initial_window_of_bbr: Option<u32>,
+    pub(super) pace: Pace,
+    /// Whether CUBIC leaves slow start at a loss only.
+    pub(super) plain_slow_start: bool,
     /// The largest payload of UDP that a search for the MTU would find.
     pub(super) found_datagram: u32,
     pub(super) send_buffer: u64,
     pub(super) max_data: u64,
     pub(super) max_stream_data: u64,
+    /// The first of so many parts of a window of flow control, after which the peer is told of more.
+    pub(super) window_parts: u64,
     pub(super) max_streams: u64,
     pub(super) connection_id_bytes: usize,
 }
@@ -38,37 +46,49 @@ impl Profile {
             // RFC 9000 section 18.2.
             max_ack_delay: Duration::from_millis(25),
             initial_window: None,
+            initial_window_of_bbr: None,
+            pace: Pace::Usual,
+            plain_slow_start: false,
             // RFC 9000 section 14.2.
             found_datagram: 1_200,
             send_buffer: 4 << 20,
             max_data: 15 << 20,
             max_stream_data: 6 << 20,
+            window_parts: 2,
             max_streams: 100,
             connection_id_bytes: 8,
         };
+        // quinn-proto 0.11 and noq-proto 1.x, src/config/transport.rs: TransportConfig::default,
+        // MtuDiscoveryConfig::default; src/congestion/cubic.rs: initial_window, 14,720 B, but from 2 to 10
+        // datagrams of 1200 B, and no way out of slow start but a loss; src/connection/streams: recv.rs
+        // (max_stream_data), state.rs (add_read_credits), an eighth of a window.
+        let noq = Values {
+            initial_window: Some(12_000),
+            plain_slow_start: true,
+            window_parts: 8,
+            found_datagram: 1_452,
+            send_buffer: 10_000_000,
+            max_data: UNLIMITED,
+            max_stream_data: 1_250_000,
+            ..rfc.clone()
+        };
         match self {
             Self::Rfc9000 => rfc,
-            // quinn-proto 0.11 and noq-proto 1.x, src/config/transport.rs: TransportConfig::default,
-            // MtuDiscoveryConfig::default; src/congestion/cubic.rs: initial_window, 14,720 B, but from 2 to
-            // 10 datagrams of 1200 B.
-            Self::Noq | Self::Quinn => Values {
-                initial_window: Some(12_000),
-                found_datagram: 1_452,
-                send_buffer: 10_000_000,
-                max_data: UNLIMITED,
-                max_stream_data: 1_250_000,
-                ..rfc
-            },
+            Self::Noq => noq,
+            // src/congestion/bbr/mod.rs: K_MAX_INITIAL_CONGESTION_WINDOW; src/connection/mod.rs, where
+            // poll_transmit asks the pacer with the window alone.
+            Self::Quinn => Values { initial_window_of_bbr: Some(200 * 1_200), pace: Pace::Window, ..noq },
             // quic-go of August 2026. internal/ackhandler/sent_packet_handler.go: NewCubicSender with "use
             // Reno"; internal/congestion/cubic_sender.go: initialCongestionWindow, 32 datagrams of
             // InitialPacketSize; internal/utils/rtt_stats.go: DefaultInitialRTT; internal/protocol: params.go
-            // (windows that have grown, DefaultMaxIncomingStreams, DefaultConnectionIDLength), protocol.go
-            // (MaxPacketBufferSize).
+            // (windows that have grown, WindowUpdateThreshold, DefaultMaxIncomingStreams,
+            // DefaultConnectionIDLength), protocol.go (MaxPacketBufferSize).
             Self::QuicGo => Values {
                 cc: reno(),
                 initial_rtt: Duration::from_millis(100),
                 initial_window: Some(32 * 1_280),
                 found_datagram: 1_452,
+                window_parts: 4,
                 connection_id_bytes: 4,
                 ..rfc
             },

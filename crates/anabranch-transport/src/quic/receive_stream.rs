@@ -1,7 +1,7 @@
 //! The receiving part of a stream (RFC 9000 section 3.2).
 
 use super::errors::{Violation, code, violation};
-use super::flow_control::FlowControl;
+use super::flow_control::{FlowControl, Window};
 use super::ranges::Ranges;
 
 /// The receiving part of a stream.
@@ -17,7 +17,7 @@ pub(super) struct ReceiveStream {
     final_size: Option<u64>,
     /// What the peer has been told that it may send.
     offered: u64,
-    window: u64,
+    window: Window,
     pub(super) end: End,
     /// The application wants nothing more of it: the code, and whether the peer has been told.
     pub(super) stopped: Option<u64>,
@@ -34,13 +34,13 @@ pub(super) enum End {
 }
 
 impl ReceiveStream {
-    pub(super) fn new(window: u64) -> Self {
+    pub(super) fn new(window: Window) -> Self {
         Self {
             next: 0,
             waiting: Ranges::default(),
             highest: 0,
             final_size: None,
-            offered: window,
+            offered: window.bytes,
             window,
             end: End::Open,
             stopped: None,
@@ -151,12 +151,12 @@ impl ReceiveStream {
     pub(super) const fn wants_update(&self) -> bool {
         self.final_size.is_none()
             && self.stopped.is_none()
-            && self.offered - self.next < self.window / 2 + self.window % 2
+            && self.window.wants_update(self.offered, self.next)
     }
 
     /// The limit of a `MAX_STREAM_DATA` frame that is sent now.
     pub(super) fn offer(&mut self) -> u64 {
-        self.offered = self.offered.max(self.next + self.window);
+        self.offered = self.offered.max(self.next + self.window.bytes);
         self.offered
     }
 
@@ -179,10 +179,14 @@ impl ReceiveStream {
 mod tests {
     use super::*;
 
+    const fn halves(bytes: u64) -> Window {
+        Window { bytes, parts: 2 }
+    }
+
     #[test]
     fn data_is_delivered_once_and_in_order() {
-        let mut flow = FlowControl::new(10_000);
-        let mut stream = ReceiveStream::new(5_000);
+        let mut flow = FlowControl::new(halves(10_000));
+        let mut stream = ReceiveStream::new(halves(5_000));
         stream.on_data(1_000, 500, true, &mut flow).unwrap();
         assert_eq!(stream.deliver(&mut flow), None);
         stream.on_data(0, 600, false, &mut flow).unwrap();
@@ -196,7 +200,7 @@ mod tests {
     /// RFC 9000 section 4.5.
     #[test]
     fn the_size_of_a_stream_does_not_change() {
-        let fresh = || (FlowControl::new(10_000), ReceiveStream::new(5_000));
+        let fresh = || (FlowControl::new(halves(10_000)), ReceiveStream::new(halves(5_000)));
         let (mut flow, mut stream) = fresh();
         stream.on_data(0, 500, true, &mut flow).unwrap();
         let error = Err(violation(code::FINAL_SIZE_ERROR, "the size of a stream has changed"));
@@ -216,18 +220,18 @@ mod tests {
     /// RFC 9000 section 4.1.
     #[test]
     fn limits_are_kept_and_moved() {
-        let mut flow = FlowControl::new(3_000);
-        let mut stream = ReceiveStream::new(2_000);
+        let mut flow = FlowControl::new(halves(3_000));
+        let mut stream = ReceiveStream::new(halves(2_000));
         let error = stream.on_data(1_500, 501, false, &mut flow).unwrap_err();
         assert_eq!(error.code, code::FLOW_CONTROL_ERROR);
-        let mut flow = FlowControl::new(3_000);
-        let mut stream = ReceiveStream::new(2_000);
+        let mut flow = FlowControl::new(halves(3_000));
+        let mut stream = ReceiveStream::new(halves(2_000));
         stream.on_data(0, 1_001, false, &mut flow).unwrap();
         assert!(!stream.wants_update(), "nothing has been read");
         stream.deliver(&mut flow).unwrap();
         assert!(stream.wants_update() && !flow.wants_update());
         assert_eq!(stream.offer(), 3_001);
-        let mut other = ReceiveStream::new(2_000);
+        let mut other = ReceiveStream::new(halves(2_000));
         other.on_data(0, 1_999, false, &mut flow).unwrap();
         let error = other.on_data(1_999, 1, false, &mut flow).unwrap_err();
         assert_eq!(error.code, code::FLOW_CONTROL_ERROR);

@@ -47,7 +47,6 @@ impl Connection {
         let congestion = &mut self.paths[0].congestion;
         let space = &mut self.early[0];
         space.forget_sent(congestion);
-        space.probes = 0;
         // Section 17.2.5.3: the same message, in packets with further numbers.
         let hello = &mut self.handshake.crypto[0].send;
         hello.on_lost(0, hello.sent, false);

@@ -58,7 +58,8 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// Forgets what is on its way, which is neither acknowledged nor lost; returns what was in it.
+    /// Forgets what is on its way, which is neither acknowledged nor lost, and the probes that wait; returns
+    /// what was in it.
     pub(super) fn forget_sent(&mut self, congestion: &mut Congestion) -> Vec<Content> {
         let mut contents = Vec::new();
         for packet in self.sent.take_all() {
@@ -66,6 +67,7 @@ impl Space {
             contents.extend(packet.contents);
         }
         self.loss_time = None;
+        self.probes = 0;
         contents
     }
 }

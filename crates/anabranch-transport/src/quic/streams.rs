@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::errors::{Violation, code, violation};
-use super::flow_control::FlowControl;
+use super::flow_control::{FlowControl, Window};
 use super::receive_stream::ReceiveStream;
 use super::send_stream::SendStream;
 use crate::wire::quic::Parameters;
@@ -62,7 +62,7 @@ pub(super) struct Streams {
     most: u64,
     /// What the peer permits on a stream at first: of ours, of its own, of one direction.
     first_limits: [u64; 3],
-    window: u64,
+    window: Window,
     /// Streams with data to send, in the order in which they may.
     ready: VecDeque<u64>,
     /// Streams with frames about them to send.
@@ -73,7 +73,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(is_server: bool, most: u64, window: u64) -> Self {
+    pub(super) fn new(is_server: bool, most: u64, window: Window) -> Self {
         Self {
             is_server,
             all: BTreeMap::new(),
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     fn streams(is_server: bool) -> Streams {
-        let mut streams = Streams::new(is_server, 10, 1_000);
+        let mut streams = Streams::new(is_server, 10, Window { bytes: 1_000, parts: 2 });
         streams.set_limits(&Parameters {
             initial_max_streams_bidi: 2,
             initial_max_streams_uni: 1,
@@ -434,7 +434,7 @@ mod tests {
         for number in 0..10 {
             let id = 3 + 4 * number;
             let stream = streams.of_frame(id, false).unwrap().unwrap();
-            let mut flow = FlowControl::new(100);
+            let mut flow = FlowControl::new(Window { bytes: 100, parts: 2 });
             stream.receive.as_mut().unwrap().on_reset(0, &mut flow).unwrap();
             streams.close_if_done(id);
         }

@@ -8,6 +8,8 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
 
+use crate::marks::CE;
+
 /// Probabilities are from 0 to 1, for each packet by itself, the same in both directions.
 #[derive(Args, Clone)]
 pub struct Impairment {
@@ -23,6 +25,9 @@ pub struct Impairment {
     /// That one bit of the payload is flipped, which a checksum must find.
     #[arg(long, global = true, default_value_t = 0.0)]
     corrupt: f64,
+    /// That a packet which is ECN-capable is marked.
+    #[arg(long, global = true, default_value_t = 0.0)]
+    mark: f64,
     #[arg(long, global = true, default_value_t = 0.0, value_name = "MS")]
     delay: f64,
     /// bit/s of what is relayed; 0: as fast as it goes.
@@ -41,6 +46,8 @@ pub struct Fate {
     pub copies: usize,
     /// The bit that is flipped, counted from the packet's first.
     pub flip: Option<usize>,
+    /// Its ECN field.
+    pub mark: u8,
 }
 
 /// One direction, and what it counted.
@@ -56,6 +63,7 @@ pub struct Way {
     duplicated: u64,
     reordered: u64,
     corrupted: u64,
+    marked: u64,
     /// Packets that were sent on.
     pub carried: u64,
     /// Packets that came while nothing passed.
@@ -80,6 +88,7 @@ impl Way {
             duplicated: 0,
             reordered: 0,
             corrupted: 0,
+            marked: 0,
             carried: 0,
             cut: 0,
             overflowed: 0,
@@ -93,12 +102,12 @@ impl Way {
         drawn < probability
     }
 
-    /// Decides on a packet that has come.
-    pub fn fate(&mut self, now: Instant, length: usize) -> Fate {
+    /// Decides on a packet that has come with this ECN field.
+    pub fn fate(&mut self, now: Instant, length: usize, mark: u8) -> Fate {
         self.offered += 1;
         self.bytes += length as u64;
         self.largest = self.largest.max(length);
-        let never = Fate { leaves: now, copies: 0, flip: None };
+        let never = Fate { leaves: now, copies: 0, flip: None, mark };
         let mut at = now;
         if self.impairment.rate > 0.0 {
             while self.waiting.front().is_some_and(|left| *left <= now) {
@@ -127,7 +136,11 @@ impl Way {
         let flip = (length > 60 && self.happens(self.impairment.corrupt))
             .then(|| (self.rng.next_u64() % ((length - 60) as u64 * 8)) as usize + 60 * 8);
         self.corrupted += u64::from(flip.is_some());
-        Fate { leaves: at, copies: 1 + usize::from(is_twice), flip }
+        let is_capable = mark > 0 && self.impairment.mark > 0.0;
+        let is_marked = is_capable && self.happens(self.impairment.mark);
+        self.marked += u64::from(is_marked);
+        let mark = if is_marked { CE } else { mark };
+        Fate { leaves: at, copies: 1 + usize::from(is_twice), flip, mark }
     }
 
     /// The counts.
@@ -141,6 +154,7 @@ impl Way {
             "duplicated": self.duplicated,
             "reordered": self.reordered,
             "corrupted": self.corrupted,
+            "marked": self.marked,
             "cut": self.cut,
             "overflowed": self.overflowed,
             "refused": self.refused,

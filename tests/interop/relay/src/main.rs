@@ -2,10 +2,12 @@
 //! Ethernet frames between two interfaces, so that raw IP passes as well.
 //!
 //! One thread, plain poll. Ends when its standard input ends, and prints what it did as one line of JSON. The
-//! words `cut` and `restore`, each on a line of the standard input, stop all packets and let them pass again.
+//! words `cut` and `restore`, each on a line of the standard input, stop all packets and let them pass again;
+//! `rebind ADDRESS:PORT` has it speak with the first side from there, as a NAT that has forgotten somebody.
 
 mod fate;
 mod frames;
+mod marks;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,17 +40,26 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Between {
     /// Datagrams: what comes from the first side's remote address leaves for the second side's, and back.
-    Udp { first_local: SocketAddr, first_remote: SocketAddr, second_local: SocketAddr, second_remote: SocketAddr },
+    Udp {
+        first_local: SocketAddr,
+        first_remote: SocketAddr,
+        second_local: SocketAddr,
+        second_remote: SocketAddr,
+    },
     /// Frames between two interfaces of this network namespace; needs root.
     Interfaces { first: String, second: String },
 }
 
 /// A packet on its way: when it leaves, its number (so that equal times keep their order), to which side, its
-/// octets.
-type Flying = Reverse<(Instant, u64, usize, Vec<u8>)>;
+/// ECN field, its octets.
+type Flying = Reverse<(Instant, u64, usize, u8, Vec<u8>)>;
 
 struct Relay {
     sides: [UdpSocket; 2],
+    /// Where the first side is, of datagrams.
+    first: Option<SocketAddr>,
+    /// The ECN field with which each side sends at present.
+    marks: [u8; 2],
     ways: [Way; 2],
     flying: BinaryHeap<Flying>,
     count: u64,
@@ -58,6 +69,16 @@ struct Relay {
 
 /// Packets that are read from one side before the other has its turn.
 const TURN: usize = 64;
+
+fn prepare(side: &UdpSocket) -> std::io::Result<()> {
+    side.set_nonblocking(true)?;
+    marks::show(side);
+    for size in [sockopt::set_socket_recv_buffer_size_force, sockopt::set_socket_send_buffer_size_force] {
+        // Root alone may have more than the machine's limit.
+        let _ = size(side, 16 << 20);
+    }
+    Ok(())
+}
 
 impl Relay {
     fn new(arguments: &Arguments) -> std::io::Result<Relay> {
@@ -71,15 +92,17 @@ impl Relay {
             Between::Interfaces { first, second } => [frames::open(first)?, frames::open(second)?],
         };
         for side in &sides {
-            side.set_nonblocking(true)?;
-            for size in [sockopt::set_socket_recv_buffer_size_force, sockopt::set_socket_send_buffer_size_force] {
-                // Root alone may have more than the machine's limit.
-                let _ = size(side, 16 << 20);
-            }
+            prepare(side)?;
         }
+        let first = match &arguments.between {
+            Between::Udp { first_remote, .. } => Some(*first_remote),
+            Between::Interfaces { .. } => None,
+        };
         let way = |number| Way::new(&arguments.impairment, number);
         Ok(Relay {
             sides,
+            first,
+            marks: [0; 2],
             ways: [way(0), way(1)],
             flying: BinaryHeap::new(),
             count: 0,
@@ -91,8 +114,8 @@ impl Relay {
     /// Takes what has come from a side.
     fn take(&mut self, from: usize, packet: &mut [u8]) {
         for _ in 0..TURN {
-            let length = match self.sides[from].recv(packet) {
-                Ok(length) => length,
+            let (length, mark) = match marks::receive(&self.sides[from], packet) {
+                Ok(read) => read,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 // Nobody listens there yet, or no longer.
                 Err(_) => continue,
@@ -103,30 +126,50 @@ impl Relay {
                 continue;
             }
             if self.skips_control && frames::is_control(&packet[..length]) {
-                self.send(1 - from, &packet[..length]);
+                self.send(1 - from, 0, &packet[..length]);
                 continue;
             }
-            let Fate { leaves, copies, flip } = self.ways[from].fate(now, length);
+            let Fate { leaves, copies, flip, mark } = self.ways[from].fate(now, length, mark);
             if let Some(bit) = flip {
                 packet[bit / 8] ^= 1 << (bit % 8);
             }
             for _ in 0..copies {
                 if leaves <= now {
-                    self.send(1 - from, &packet[..length]);
+                    self.send(1 - from, mark, &packet[..length]);
                 } else {
                     self.count += 1;
-                    self.flying.push(Reverse((leaves, self.count, 1 - from, packet[..length].to_vec())));
+                    let packet = packet[..length].to_vec();
+                    self.flying.push(Reverse((leaves, self.count, 1 - from, mark, packet)));
                 }
             }
         }
     }
 
-    fn send(&mut self, to: usize, packet: &[u8]) {
+    fn send(&mut self, to: usize, mark: u8, packet: &[u8]) {
+        if self.marks[to] != mark {
+            // The interfaces of frames have none.
+            let _ = sockopt::set_ip_tos(&self.sides[to], mark);
+            self.marks[to] = mark;
+        }
         match self.sides[to].send(packet) {
             Ok(_) => self.ways[1 - to].carried += 1,
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => self.ways[1 - to].refused += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                self.ways[1 - to].refused += 1
+            }
             Err(_) => self.ways[1 - to].overflowed += 1,
         }
+    }
+
+    /// Speaks with the first side from another address.
+    fn rebind(&mut self, address: &str) -> std::io::Result<()> {
+        let (Some(first), Ok(own)) = (self.first, address.parse::<SocketAddr>()) else {
+            return Err(std::io::Error::other(format!("{address} is no address for datagrams")));
+        };
+        let side = UdpSocket::bind(own)?;
+        side.connect(first)?;
+        prepare(&side)?;
+        (self.sides[0], self.marks[0]) = (side, 0);
+        Ok(())
     }
 
     /// Lets go what is due; how long until the next.
@@ -136,11 +179,11 @@ impl Relay {
             if !wait.is_zero() {
                 return Some(wait);
             }
-            let Some(Reverse((_, _, to, packet))) = self.flying.pop() else { break };
+            let Some(Reverse((_, _, to, mark, packet))) = self.flying.pop() else { break };
             if self.is_cut {
                 self.ways[1 - to].cut += 1;
             } else {
-                self.send(to, &packet);
+                self.send(to, mark, &packet);
             }
         }
         None
@@ -165,8 +208,10 @@ impl Relay {
                     }
                 }
             }
-            let time = wait
-                .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+            let time = wait.map(|wait| Timespec {
+                tv_sec: wait.as_secs() as i64,
+                tv_nsec: i64::from(wait.subsec_nanos()),
+            });
             let stdin = stdin();
             let mut files = [
                 PollFd::new(&self.sides[0], PollFlags::IN),
@@ -183,7 +228,10 @@ impl Relay {
                 }
                 words.push_str(&String::from_utf8_lossy(&some[..length]));
                 while let Some((word, rest)) = words.split_once('\n') {
-                    self.is_cut = word.trim() == "cut";
+                    match word.trim().split_once(' ') {
+                        Some(("rebind", address)) => self.rebind(address)?,
+                        _ => self.is_cut = word.trim() == "cut",
+                    }
                     words = rest.to_owned();
                 }
             }

@@ -1,0 +1,10 @@
+//! quinn as a peer.
+
+use quinn as stack;
+
+include!("../peer.rs");
+
+/// Another run of this program knows the connection IDs of one before.
+fn keep_ids(config: &mut EndpointConfig) {
+    config.cid_generator(|| Box::new(quinn_proto::HashedConnectionIdGenerator::from_key(7)));
+}
