@@ -644,6 +644,39 @@ def test_advice_that_holds_says_over_what(
     assert "Not enough" not in said
 
 
+UNDELAYED = """\
+[links.wifi]
+rate = "10 Mbit/s"
+# delay: not measured; say what it is, such as delay = "20 ms"
+
+[links.lte]
+rate = "10 Mbit/s"
+delay = "30 ms"
+"""
+
+
+@pytest.mark.parametrize("goal", ["mos", "goodput", "failover", "latency"])
+def test_a_path_without_a_delay_is_refused(tmp_path: Path, goal: str) -> None:
+    """It would be one on which acknowledgements take no time; a bound or what is set will do."""
+    file = written(tmp_path, UNDELAYED)
+    with pytest.raises(AnabranchError, match=r"`wifi` has no link with a delay.*pings while noth"):
+        advise.advise(file, goal, effort=SMALL)
+    read([file], {"links.wifi.delay": "5 ms"}).check_delays()
+    read([written(tmp_path, f"{UNDELAYED}# links.wifi.delay at most 8 ms\n")]).check_delays()
+
+
+def test_a_call_without_acknowledgements_says_that_it_assumes_no_delay(tmp_path: Path) -> None:
+    """A capture of RTP at its receiver has none; losses and jitter matter as they are."""
+    path = written(tmp_path, UNDELAYED.partition("[links.lte]")[0])
+    found = advise.advise(path, "mos", transport="udp", effort=SMALL)
+    (sentence,) = found.unknown
+    assert sentence.startswith("not enough known of the delay of wifi: none is assumed, so that")
+    known = advise.advise(
+        path, "mos", transport="udp", set={"links.wifi.delay": "0 ms"}, effort=SMALL
+    )
+    assert known.unknown == ()
+
+
 def test_who_sets_a_loss_knows_it(tmp_path: Path) -> None:
     path = tmp_path / "paths.toml"
     path.write_text(MEASURED)
