@@ -175,7 +175,7 @@ def test_a_share_that_matters_is_one_of_the_linux_defaults_mean() -> None:
 
 def test_both_directions_of_a_link_are_changed(tmp_path: Path) -> None:
     links = "".join(
-        f'[links.{name}]\nrate = "2 Mbit/s"\nreverse = {{ queue = '
+        f'[links.{name}]\nrate = "2 Mbit/s"\ndelay = "5 ms"\nreverse = {{ queue = '
         f'{{ kind = "drop_tail", packets = 9 }}, up = {{ timetable = [["0 s", true]] }} }}\n'
         for name in ("one", "two")
     )
