@@ -255,6 +255,9 @@ def explain(
         Where the file is no capture, or nothing in it can be explained.
     """
     file = Path(file)
+    names = [str(one["name"]) for one in _engine.codecs()]
+    if codec is not None and codec not in names:
+        raise AnabranchError(f"codec = `{codec}` is not one of {', '.join(names)}")
     journeys = follow(file, interfaces, progress, flow=flow, from_s=from_s)
     found = find(journeys)
     notes = list(journeys.notes)
