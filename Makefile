@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PAPER ?= voip-sctp
 SECONDS_EACH ?= 600
+MINUTES_EACH ?= 1
 
 # What a change of means that the engine must be built again.
 ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
@@ -132,12 +133,13 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
 # A case of a property about whole simulations costs a thousand times what one about a part does.
-validate: dev lab site wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
+validate: dev lab site wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation (MINUTES_EACH=1 for each kind of damaged capture or log)
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --features $(QUIC) --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --features $(QUIC) --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
 	cargo check --locked --manifest-path fuzz/Cargo.toml
 	$(BIN)/python tools/scenario_search.py 10000 "$$(date +%s)" --jobs 2
+	$(BIN)/python tests/reader_fuzzing.py --minutes $(MINUTES_EACH) --seed "$$(date +%s)"
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done

@@ -1,24 +1,28 @@
 """Logs as they come to hand: cut, appended, edited, of another encoding, with numbers gone wrong.
 
-python tests/log_mutations.py SECONDS [READER...] gives each reader's samples, changed, to `profile`
-for so long each, and prints how many were read, and how many refused in a sentence. It ends at the
-first that is neither, that takes more than `LONGEST_S` of CPU, or more memory than `MOST_OCTETS`.
+A kind of log is one of the samples of `test_profile_logs.py`, or of the qlogs of
+`test_explain_qlog.py`.
 """
 
+import copy
+import json
 import random
 import re
-import resource
-import sys
-import tempfile
-import time
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from test_profile_logs import SAMPLES, estimated
+from test_explain_qlog import HEAD_NEW, sequence, transfer
+from test_profile_logs import SAMPLES, leaves
 
-LONGEST_S = 10.0
-MOST_OCTETS = 3 << 30
-"""Of address space, in the process that tries them."""
+_DOCUMENT = {"qlog_version": "0.3", "traces": [{"events": [
+    {"time": time, "name": f"transport:{name}", "data": data} for time, name, data in transfer()
+]}]}  # fmt: skip
+_QLOGS = {
+    "qlog": json.dumps(_DOCUMENT),
+    "sqlog": sequence(transfer()),
+    "sqlog-new": sequence(transfer(), HEAD_NEW, mark=""),
+}
+_TEXTS = SAMPLES | _QLOGS
 
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 _ODD = (
@@ -111,7 +115,7 @@ def _encoding(text: bytes, rng: random.Random) -> bytes:
 
 def _again(text: bytes, rng: random.Random) -> bytes:
     """Appended to itself, or to another log."""
-    other = text if rng.random() < 0.7 else SAMPLES[rng.choice(sorted(SAMPLES))].encode()
+    other = text if rng.random() < 0.7 else _TEXTS[rng.choice(sorted(_TEXTS))].encode()
     return text + rng.choice([b"", b"\n"]) + other
 
 
@@ -123,41 +127,53 @@ def _words(text: bytes, rng: random.Random) -> bytes:
     return b" ".join(words)
 
 
-_CHANGES = (_lines, _number, _digit, _cut, _octets, _encoding, _again, _words)
+def _tree(text: bytes, rng: random.Random) -> bytes:
+    """A value of a JSON document, or of a line of one, is of another kind."""
+    lines = [text] if rng.random() < 0.5 else text.split(b"\n")
+    at = rng.randrange(len(lines))
+    mark = b"\x1e" if lines[at].startswith(b"\x1e") else b""
+    try:
+        tree = json.loads(lines[at].removeprefix(mark))
+    except (ValueError, RecursionError):
+        return text
+    paths = leaves(tree)[1:]
+    if not paths:
+        return text
+    *above, last = rng.choice(paths)
+    place: Any = tree
+    for key in above:
+        place = place[key]
+    match rng.randrange(4):
+        case 0:
+            del place[last]
+        case 1:
+            found: Any = tree
+            for key in rng.choice(paths):
+                found = found[key]
+            place[last] = copy.deepcopy(found)
+        case _:
+            place[last] = rng.choice(_ODD_VALUES)
+    lines[at] = mark + json.dumps(tree).encode()
+    return b"\n".join(lines)
 
 
-def tried(name: str, seed: int, file: Path) -> bool:
-    """Whether a changed sample is read; else it is refused in a sentence."""
-    rng = random.Random(f"{name} {seed}")
-    file.write_bytes(changed(SAMPLES[name].encode(), rng))
-    began = time.process_time()
-    is_read = estimated(file)
-    took = time.process_time() - began
-    if took > LONGEST_S:
-        raise AssertionError(f"{name} {seed} took {took:.1f} s")
-    return is_read
+_ODD_VALUES: tuple[Any, ...] = (
+    None, True, False, "", "x", "1", "NaN", [], {}, [1], [[0, 1]], {"a": 1}, 0, -1, 1, 0.5, -0.0,
+    1e308, 5e-324, float("nan"), float("inf"), 2**31, 2**53, 2**62, 2**63, 2**64, 10**30, 10**400,
+)  # fmt: skip
+
+_CHANGES = (
+    _lines, _number, _number, _digit, _cut, _octets, _encoding, _again, _words, _tree, _tree,
+)  # fmt: skip
 
 
-def main() -> int:
-    """Tries for a while."""
-    seconds, names = float(sys.argv[1]), sys.argv[2:] or sorted(SAMPLES)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_OCTETS, MOST_OCTETS))
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "log"
-        for name in names:
-            counts: Counter[bool] = Counter()
-            end, seed = time.monotonic() + seconds, 0
-            while time.monotonic() < end:
-                try:
-                    counts[tried(name, seed, file)] += 1
-                except Exception:
-                    print(f"{name}, seed {seed}: {file.read_bytes()[:2000]!r}")
-                    raise
-                seed += 1
-            said = f"{counts[True]} read, {counts[False]} refused"
-            print(f"{name}: {counts.total()} inputs, {said}", flush=True)
-    return 0
+def kinds() -> list[str]:
+    """Every kind of log."""
+    return sorted(_TEXTS)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def written(kind: str, rng: random.Random, folder: Path) -> list[Path]:
+    """Writes a changed log of this kind, and gives its file."""
+    file = folder / "log"
+    file.write_bytes(changed(_TEXTS[kind].encode(), rng))
+    return [file]

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 import anabranch
 from anabranch.errors import AnabranchError
+from anabranch.explain import captured
+from anabranch.profile import measure
 from anabranch.support import clocks
 from anabranch.support.capture import Capture, is_capture
 from anabranch.support.packets import ACK, MOST, SCTP, SYN, TCP, UDP, Packets
+from capture_kinds import Talk
 from conftest import ROOT
 
 CASES = ROOT / "tests" / "cases" / "captures"
@@ -234,3 +237,31 @@ def test_no_content_is_a_bug(
             assert 0 < len(packets) <= MOST
             assert packets.captured.max() <= packets.octets.max()
     assert all(note.startswith("changed.pcap: ") for note in capture.notes)
+
+
+def test_of_many_interfaces_the_first_are_named(tmp_path: Path) -> None:
+    """A sentence stays one that people read."""
+    file = tmp_path / "many.pcapng"
+    talk = Talk(0.05)
+    for _ in range(40):
+        talk.data(1000)
+    names = [f"eth{number}" for number in range(60)]
+    blocks = [(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    for name in names:
+        option = struct.pack("<HH8s", 2, len(name), name.encode())
+        blocks.append((1, struct.pack("<HHI", 101, 0, 0) + option))
+    for number, (_, data) in enumerate(talk.frames):
+        head = struct.pack("<IIIII", number % 60, 0, number, len(data), len(data))
+        blocks.append((6, head + data + bytes(-len(data) % 4)))
+    file.write_bytes(
+        b"".join(
+            struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+            for kind, body in blocks
+        )
+    )
+    with pytest.raises(AnabranchError, match=r"of 60 interfaces \(eth0, .*, eth9 and 50 more\)"):
+        measure([file])
+    with pytest.raises(AnabranchError, match=r"those are eth0, .*, eth9 and 50 more$"):
+        measure([file], interfaces=["other"])
+    with pytest.raises(AnabranchError, match=r"those are eth0, .*, eth9 and 50 more$"):
+        captured.explain(file, interfaces=["other"])

@@ -200,6 +200,38 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path, target: str) -> No
     assert link.is_symlink()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "call.toml", "--json", "call.toml"],
+        ["run", "call.toml", "--json", "link.toml"],
+        ["run", "call.toml", "--pcap", "./call.toml"],
+        ["explain", "call.toml", "--json", "call.toml"],
+        ["testbed", "call.toml", "--json", "call.toml"],
+        ["drill", "script.pkt", "--junit", "script.pkt"],
+        ["advise", "--paths", "call.toml", "--goal", "mos", "--json", "call.toml"],
+        ["profile", "pings.csv", "--json", "pings.csv"],
+        ["profile", "pings.csv", "--out", "pings.csv"],
+        ["emulate", "--trace", "trace", "--json", "trace"],
+    ],
+)
+def test_a_file_that_is_read_is_not_overwritten(
+    words: list[str], call_file: Path, monkeypatch: pytest.MonkeyPatch, anabranch: Command
+) -> None:
+    monkeypatch.chdir(call_file.parent)
+    assert call_file.name == "call.toml"
+    Path("link.toml").symlink_to("call.toml")
+    Path("pings.csv").write_text("seq,rtt\n" + "".join(f"{n},20\n" for n in range(30)))
+    Path("script.pkt").write_text("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n")
+    Path("trace").write_text("1\n2\n")
+    before = {file: file.read_bytes() for file in Path().iterdir()}
+    option = next(word for word in words if word in {"--json", "--pcap", "--junit", "--out"})
+    said = one_error(anabranch(*words))
+    assert f"{option} is " in said
+    assert "which is read: name another file" in said
+    assert {file: file.read_bytes() for file in Path().iterdir()} == before
+
+
 def test_a_loop_of_links_is_no_file_named_twice(tmp_path: Path) -> None:
     for name, target in (("one", "two"), ("two", "one")):
         (tmp_path / name).symlink_to(target)

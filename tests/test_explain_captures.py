@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import anabranch
+import captures
 from anabranch import explain
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured
@@ -254,6 +255,9 @@ def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:
     cut.write_bytes(file.read_bytes()[:70])
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO, encoding="utf-8")
+    empty, pings = tmp_path / "empty", tmp_path / "pings"
+    empty.touch()
+    captures.ping_text(pings, [0.02, 0.021, None, 0.02])
     for arguments, said in [
         ((text,), "text.pcap: neither pcap, pcapng, snoop nor ERF"),
         ((cut,), "cut.pcapng: the file is cut off in a packet"),
@@ -262,7 +266,14 @@ def test_mistakes_are_one_sentence(tmp_path: Path, anabranch: Command) -> None:
         ((file, "--no-alone"), "--no-alone is for scenarios"),
         ((file, "--interface", "wlan0"), "--interface wlan0: there is none of this name"),
         ((file, "--flow", "5060"), "no flow's name has `5060` in it; there are TCP from a:"),
+        ((file, "--codec", "zz"), "codec = `zz` is not one of amr-4.75, "),
         ((scenario, "--interface", "wan@a"), "--interface is for captures"),
+        ((empty,), "empty: the file is empty"),
+        ((pings,), "pings: a log, of which `anabranch profile` makes a path"),
+        (
+            (Path(__file__).parent / "cases/captures/mahimahi-one-line.trace",),
+            "a log, of which `anabranch profile` makes a path",
+        ),
     ]:
         assert said in one_error(anabranch("explain", *arguments))
     half = tmp_path / "half.pcapng"

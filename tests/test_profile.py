@@ -324,6 +324,21 @@ def test_rtp_and_two_captures(tmp_path: Path) -> None:
             assert found.delay_s.value == pytest.approx(0.025, rel=0.01)
 
 
+def test_one_capture_named_twice_is_refused(tmp_path: Path) -> None:
+    """It would have no delay and no losses."""
+    file = captures.write(tmp_path / "a.pcap", captures.echoes([0.02] * 20))
+    (tmp_path / "b.pcap").symlink_to("a.pcap")
+    with pytest.raises(AnabranchError, match="one file, named twice"):
+        measure([file, tmp_path / "b.pcap"])
+
+
+@pytest.mark.parametrize("start", [b"\xfd7zXZ\0", b"PK\3\4", b"BZh9"])
+def test_what_is_packed_otherwise_is_to_be_unpacked(tmp_path: Path, start: bytes) -> None:
+    (tmp_path / "a").write_bytes(start + bytes(range(200)))
+    with pytest.raises(AnabranchError, match="compressed; unpack it first"):
+        measure([tmp_path / "a"])
+
+
 def test_clocks_of_two_captures_need_not_agree(tmp_path: Path) -> None:
     times = [time for time in captures.round_trips('delay = "15 ms"', 1, 200) if time]
     asked = captures.echoes(list(times))

@@ -12,8 +12,9 @@ import struct
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import anabranch
 from anabranch.errors import ScenarioError
@@ -127,50 +128,107 @@ def udp(port: int, payload: bytes) -> bytes:
     return struct.pack(">HHHH", 40_000, port, 8 + len(payload), 0) + payload
 
 
+class Seen(NamedTuple):
+    """A frame of a capture."""
+
+    time_ns: int
+    octets: int
+    """How long it was; a capture may have less of it."""
+    data: bytes
+
+
+FORMATS = (
+    "pcap-little", "pcap-big", "nano-little", "nano-big", "modified-little", "modified-big",
+    "pcapng-little", "pcapng-big", "snoop", "erf", "gzip", "zstd",
+)  # fmt: skip
+
+
 def files(frame: bytes) -> Iterator[tuple[str, bytes]]:
-    """Whole files with two or three of an Ethernet frame, by their format."""
-    size, link = len(frame), 1
-    padded = frame + bytes(-size % 4)
-    for order, mark in (("<", "little"), (">", "big")):
-        for name, magic in (("pcap", 0xA1B2C3D4), ("pcap", 0xA1B23C4D), ("modified", 0xA1B2CD34)):
-            head = struct.pack(f"{order}IHHIIII", magic, 2, 4, 0, 0, 262_144, link)
-            record = struct.pack(f"{order}IIII", 1, 5, size, size)
-            record += struct.pack(f"{order}IHBB", 1, 0x800, 4, 0) if name == "modified" else b""
-            file = head + (record + frame) * 2
-            yield f"{name}-{mark}", file
-            if name == "pcap":
-                yield "gzip", gzip.compress(file, mtime=0)
-        blocks = (
-            (0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)),
-            (1, struct.pack(f"{order}HHI", link, 0, 0) + struct.pack(f"{order}HHB3x", 9, 1, 9)),
-            (6, struct.pack(f"{order}IIIII", 0, 1, 5, size, size) + padded),
-            (3, struct.pack(f"{order}I", size) + padded),
-            (6, struct.pack(f"{order}IIIII", 0, 1, 9, size, size) + padded),
-        )
-        yield (
-            f"pcapng-{mark}",
-            b"".join(
-                struct.pack(f"{order}II", kind, 12 + len(body))
-                + body
-                + struct.pack(f"{order}I", 12 + len(body))
-                for kind, body in blocks
-            ),
-        )
-    # RFC 1761: Ethernet has number 4 there.
-    record = struct.pack(">IIIIII", size, size, 24 + len(padded), 0, 1, 5) + padded
-    yield "snoop", b"snoop\0\0\0" + struct.pack(">II", 2, 4) + record * 2
-    # The time's upper half is in seconds; type 2 is Ethernet, with two bytes of padding before it.
-    head = struct.pack("<II", 0, 1_700_000_000) + struct.pack(">BBHHH", 2, 4, 18 + size, 0, size)
-    yield "erf", (head + bytes(2) + frame) * 3
-    if size < 100:
-        pcap = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, link)
-        yield "zstd", zstandard(pcap + struct.pack("<IIII", 1, 5, size, size) + frame)
+    """Whole files with an Ethernet frame three times, by their format."""
+    seen = [Seen(time * 1_000_000_000 + 5_000, len(frame), frame) for time in (1, 2, 3)]
+    for kind in FORMATS:
+        yield kind, file_of(kind, 1, seen)
+
+
+def file_of(kind: str, link: int, seen: Sequence[Seen]) -> bytes:
+    """A file of one of FORMATS; snoop and ERF have Ethernet only."""
+    name, _, end = kind.partition("-")
+    order = ">" if end == "big" else "<"
+    match name:
+        case "pcapng":
+            return b"".join(_pcapng(order, link, seen))
+        case "snoop":
+            return b"".join(_snoop(seen))
+        case "erf":
+            return b"".join(_erf(seen))
+        case "gzip":
+            return gzip.compress(file_of("pcap-little", link, seen), 1, mtime=0)
+        case "zstd":
+            return zstandard(file_of("pcap-little", link, seen))
+    return b"".join(_pcap(name, order, link, seen))
+
+
+MAGIC = {"pcap": 0xA1B2C3D4, "nano": 0xA1B23C4D, "modified": 0xA1B2CD34}
+
+
+def _pcap(name: str, order: str, link: int, seen: Sequence[Seen]) -> Iterator[bytes]:
+    unit_ns = 1 if name == "nano" else 1_000
+    yield struct.pack(f"{order}IHHIIII", MAGIC[name], 2, 4, 0, 0, 262_144, link)
+    for time_ns, octets, data in seen:
+        seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+        times = seconds & 0xFFFFFFFF, rest_ns // unit_ns
+        yield struct.pack(f"{order}IIII", *times, len(data), octets & 0xFFFFFFFF)
+        if name == "modified":
+            yield struct.pack(f"{order}IHBB", 1, 0x800, 4, 0)
+        yield data
+
+
+def _pcapng(order: str, link: int, seen: Sequence[Seen]) -> Iterator[bytes]:
+    def block(kind: int, body: bytes) -> bytes:
+        length = struct.pack(f"{order}I", 12 + len(body))
+        return struct.pack(f"{order}I", kind) + length + body + length
+
+    yield block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))
+    yield block(1, struct.pack(f"{order}HHI", link, 0, 0) + struct.pack(f"{order}HHB3x", 9, 1, 9))
+    for number, (time_ns, octets, data) in enumerate(seen):
+        high, low = divmod(time_ns & 0xFFFFFFFFFFFFFFFF, 1 << 32)
+        lengths = len(data), octets & 0xFFFFFFFF
+        padded = data + bytes(-len(data) % 4)
+        if number == 1:  # a Simple Packet Block has no time
+            yield block(3, struct.pack(f"{order}I", len(data)) + padded)
+        yield block(6, struct.pack(f"{order}IIIII", 0, high, low, *lengths) + padded)
+
+
+def _snoop(seen: Sequence[Seen]) -> Iterator[bytes]:
+    """RFC 1761: Ethernet has number 4 there."""
+    yield b"snoop\0\0\0" + struct.pack(">II", 2, 4)
+    for time_ns, octets, data in seen:
+        seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+        padded = data + bytes(-len(data) % 4)
+        yield struct.pack(
+            ">IIIIII", octets & 0xFFFFFFFF, len(data), 24 + len(padded), 0,
+            seconds & 0xFFFFFFFF, rest_ns // 1_000,
+        ) + padded  # fmt: skip
+
+
+def _erf(seen: Sequence[Seen]) -> Iterator[bytes]:
+    """The time's upper half is in seconds; type 2 is Ethernet, with two bytes before it."""
+    for time_ns, octets, data in seen:
+        seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+        head = struct.pack("<II", (rest_ns << 32) // 1_000_000_000, seconds & 0xFFFFFFFF)
+        kept = data[: 0xFFFF - 18]
+        head += struct.pack(">BBHHH", 2, 4, 18 + len(kept), 0, octets & 0xFFFF)
+        yield head + bytes(2) + kept
 
 
 def zstandard(content: bytes) -> bytes:
     """A frame with its content as it is (RFC 8878 section 3.1.1)."""
-    block = (len(content) << 3 | 1).to_bytes(3, "little")
-    return b"\x28\xb5\x2f\xfd" + b"\x20" + bytes([min(len(content), 255)]) + block + content
+    frame = b"\x28\xb5\x2f\xfd\xa0" + len(content).to_bytes(4, "little")
+    for at in range(0, max(1, len(content)), 1 << 17):
+        block = content[at : at + (1 << 17)]
+        is_last = at + len(block) == len(content)
+        frame += (len(block) << 3 | is_last).to_bytes(3, "little") + block
+    return frame
 
 
 def mptcp_options(options: bytes) -> Iterator[bytes]:

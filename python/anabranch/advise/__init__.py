@@ -20,7 +20,7 @@ from anabranch.studies.result import Value
 
 from . import bounds, linux, search, timeouts
 from .goals import GOALS, Goal
-from .paths import Paths, examples, read
+from .paths import IDLE_PINGS, Paths, examples, read
 from .search import FULL, METHODS, QUICK, Effort, Rounds, Trials
 from .settings import (
     DEFAULT,
@@ -118,7 +118,13 @@ class Advice:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Sentences about what the measurements leave open, and what would settle it."""
-        return tuple(one.sentence(self.goal.unit) for one in self.at_bounds if not one.holds)
+        assumed = (
+            f"not enough known of the delay of {path}: none is assumed, so that the MOS is the "
+            f"most that it may be; measure it ({IDLE_PINGS}), or write it"
+            for path in self.paths.without_delay()
+        )
+        tried = (one.sentence(self.goal.unit) for one in self.at_bounds if not one.holds)
+        return (*assumed, *tried)
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as a tree for JSON."""

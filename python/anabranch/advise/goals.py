@@ -79,6 +79,8 @@ class Goal:
             "transport": {"kind": transport},
         }
         flows = {name: shared | {"app": app} for name, app in self.flows(paths, transport).items()}
+        if can(transport).flow_control:
+            paths.check_delays()
         run = {"duration": "300 s"}
         links = {"links": paths.links, "paths": paths.paths}
         return toml({"name": f"advise-{self.name}", "run": run} | links | {"flows": flows})

@@ -30,6 +30,8 @@ _BOUND = re.compile(
 )
 _REMEDY = re.compile(r"^# To know links\.([\w-]+)\.(loss|delay) better: (.*)$", re.MULTILINE)
 """The line in which `anabranch profile` says what its measurement leaves open."""
+IDLE_PINGS = "pings while nothing else uses the path: ping -c 100 HOST"
+"""What measures a delay."""
 _PROBE = {"transport": {"kind": "udp"}, "app": {"kind": "datagrams"}}
 """What makes paths a flow, so that the engine can check them."""
 
@@ -63,6 +65,8 @@ class Paths:
     """The host that opens the connection, and the one that accepts it."""
     bounds: tuple[Bound, ...] = ()
     """What the measurements of these paths leave open."""
+    undelayed: frozenset[str] = frozenset()
+    """The links of path files that say no delay, nor a bound of it: simulations have none there."""
 
     def via(self, path: str) -> list[str]:
         """The names of a path's links, in order."""
@@ -99,6 +103,26 @@ class Paths:
                     f"not enough known: the path `{path}` has no link with a rate, so nothing "
                     "limits a transfer over it; measure one that fills it, or write its rate"
                 )
+
+    def without_delay(self) -> list[str]:
+        """The paths of whose delay nothing is known."""
+        return [
+            path
+            for path in self.names
+            if all(
+                name in self.undelayed and "radio" not in self.links[name]
+                for name in self.via(path)
+            )
+        ]
+
+    def check_delays(self) -> None:
+        """Raises an AnabranchError where a round trip over a path would take no time."""
+        for path in self.without_delay():
+            raise AnabranchError(
+                f"not enough known: the path `{path}` has no link with a delay, so an "
+                f"acknowledgement over it takes no time; measure it ({IDLE_PINGS}), or write its "
+                "delay"
+            )
 
     def own_link(self, path: str) -> str:
         """A link that only this path uses."""
@@ -145,9 +169,11 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
     sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
     flow: dict[str, Any] = {}
     bounds: list[Bound] = []
+    undelayed: set[str] = set()
     for source in sources:
-        of_file, checked, of_losses = _read_file(source)
-        bounds += of_losses
+        of_file, checked, of_measurement, without_delay = _read_file(source)
+        bounds += of_measurement
+        undelayed |= without_delay
         if flow and _hosts(flow) != _hosts(of_file):
             raise AnabranchError(
                 f"{source} joins {' and '.join(_hosts(of_file))}, not "
@@ -170,11 +196,24 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
     bounds = [
         bound for bound in bounds if bound.link in crossed and (bound.link, bound.key) not in known
     ]
-    return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow), tuple(bounds))
+    undelayed -= {link for link, key in known if key == "delay"}
+    return Paths(
+        checked["links"],
+        used,
+        tuple(flow["paths"]),
+        _hosts(flow),
+        tuple(bounds),
+        frozenset(undelayed),
+    )
 
 
-def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[Bound]]:
-    """Gives the flow over a file's paths, the checked scenario, and the bounds in a profile."""
+def _read_file(
+    source: str | Path,
+) -> tuple[dict[str, Any], dict[str, Any], list[Bound], set[str]]:
+    """Gives the flow over a file's paths, the checked scenario, and the bounds in a profile.
+
+    Also the links without a delay, of a path file: who writes a whole scenario has its defaults.
+    """
     path = Path(source)
     if not path.exists() and str(source) in examples():
         path = examples()[str(source)]
@@ -209,7 +248,9 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
         # Who has written a delay into a profile without one knows it.
         if bound.key != "delay" or bound.link not in has_delay
     ]
-    return flow, tomllib.loads(scenario.to_toml()), bounds
+    said = has_delay | {bound.link for bound in bounds if bound.key == "delay"}
+    without_delay = set() if "flows" in content else content["links"].keys() - said
+    return flow, tomllib.loads(scenario.to_toml()), bounds, without_delay
 
 
 def _bounds(text: str, path: Path) -> list[Bound]:

@@ -73,7 +73,7 @@ def advise(
 
     if quick and full:
         raise AnabranchError("use --quick or --full, not both")
-    check_different(out=out, json=json_file)
+    check_different(*map(Path, paths), out=out, json=json_file)
     check_file(json_file, out)
     if out is not None:
         check_folder(out)

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from anabranch.support import terminal
+from anabranch.support.files import check_different
 from anabranch.support.stdin import on_disk
 
 from .app import CHECK, File, app
@@ -52,6 +53,7 @@ def drill(
     """
     from anabranch import drill as drills
 
+    check_different(*scripts, json=json_file, junit=junit)
     with ExitStack() as kept:
         # Named twice, standard input is one script.
         files = [kept.enter_context(on_disk(script)) for script in dict.fromkeys(scripts)]

@@ -110,7 +110,7 @@ def start(
         raise AnabranchError(
             f"--duration is {duration}; it must be from more than 0 to 1e9 seconds"
         )
-    check_different(pcap=pcap, json=json)
+    check_different(*([] if trace is None else [trace]), pcap=pcap, json=json)
     for file in (pcap, json):
         if file is not None:
             check_file(file)

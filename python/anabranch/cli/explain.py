@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from cyclopts import Parameter
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, ScenarioError
 from anabranch.support import progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder
 from anabranch.support.stdin import on_disk
@@ -93,7 +93,7 @@ def explain(
     json_file
         Write all numbers and sentences to this file.
     """
-    check_different(plot=plot, json=json_file)
+    check_different(source, plot=plot, json=json_file)
     if plot is not None:
         check_folder(plot)
     check_file(json_file)
@@ -122,6 +122,7 @@ def _explain(
     json_file: Path | None,
 ) -> None:
     from anabranch import explain as explaining
+    from anabranch import profile as profiling
     from anabranch.explain import captured, qlogs
 
     kind = "capture" if captured.is_capture(source) else "scenario"
@@ -158,17 +159,27 @@ def _explain(
     if kind == "qlog file":
         _explain_qlog(source, flow, plot=plot, json_file=json_file)
         return
-    explanation = explaining.explain(
-        source,
-        set=pairs(set_),
-        flow=flow,
-        seed=seed,
-        replication=replication,
-        cell=cell,
-        metric=metric,
-        alone=not no_alone,
-        steps=lambda count: progress.steps("each path alone", count),
-    )
+    try:
+        explanation = explaining.explain(
+            source,
+            set=pairs(set_),
+            flow=flow,
+            seed=seed,
+            replication=replication,
+            cell=cell,
+            metric=metric,
+            alone=not no_alone,
+            steps=lambda count: progress.steps("each path alone", count),
+        )
+    except ScenarioError:
+        if source.is_file() and not source.stat().st_size:
+            raise AnabranchError(f"{source}: the file is empty") from None
+        if source.is_file() and profiling.is_log(source):
+            raise AnabranchError(
+                f"{source}: a log, of which `anabranch profile` makes a path; a scenario, a "
+                "capture or a qlog file is explained"
+            ) from None
+        raise
     stem = f"{explanation.result.scenario.name}-explain"
     figures = ((stem, one.figure()) for one in [explanation])
     _hand_out(explanation, figures, plot, json_file)

@@ -74,7 +74,7 @@ def profile(
         stem = "stdin" if files[0] == STANDARD else files[0].stem
         name = "".join(c if c.isalnum() and c.isascii() else "-" for c in stem) or "path"
     output.check_names(name, ends)
-    check_different(out=out, json=json_file, plot=plot)
+    check_different(*files, out=out, json=json_file, plot=plot)
     check_file(out)
     check_file(json_file)
     if plot is not None:

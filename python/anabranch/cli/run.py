@@ -94,7 +94,7 @@ def run(
     loaded = anabranch.load(scenario, pairs(set_))
     if formats and plot is None:
         raise AnabranchError("--formats needs --plot: it says how the page's figures are written")
-    _check(trace, plot, json_file, pcap, qlog)
+    _check(scenario, trace, plot, json_file=json_file, pcap=pcap, qlog=qlog)
     is_traced = plot is not None or trace is not None or qlog is not None
     result = anabranch.run(
         loaded, seed=seed, replication=replication, cell=cell, trace=is_traced, pcap=pcap,
@@ -133,8 +133,10 @@ def run(
 
 
 def _check(
+    scenario: Path,
     trace: Path | None,
     plot: Path | None,
+    *,
     json_file: Path | None,
     pcap: Path | None,
     qlog: Path | None,
@@ -144,7 +146,7 @@ def _check(
         if folder is not None:
             check_folder(folder)
     different = None if trace == plot else trace
-    check_different(trace=different, plot=plot, json=json_file, pcap=pcap, qlog=qlog)
+    check_different(scenario, trace=different, plot=plot, json=json_file, pcap=pcap, qlog=qlog)
     for file in (json_file, pcap, qlog):
         check_file(file, made=trace)
     if qlog is not None:

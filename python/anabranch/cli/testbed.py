@@ -103,7 +103,7 @@ def start(
     for folder in (trace, out):
         if folder is not None:
             check_folder(folder)
-    check_different(trace=trace, json=json_file, pcap=pcap)
+    check_different(scenario, trace=trace, json=json_file, pcap=pcap)
     check_file(json_file, made=trace)
     check_file(pcap, made=trace)
 

@@ -19,7 +19,10 @@ from .measurement import Measurement
 _PROFILE = re.compile(r"^# Path profile of |^\[links\.", re.MULTILINE)
 """Matches the text of a path file."""
 
-__all__ = ["Estimate", "Measurement", "Profile", "estimate", "measure"]
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0", b"PK\3\4", b"7z\xbc\xaf")
+"""The first bytes of packed files: gzip, Zstandard, bzip2, xz, ZIP, 7z."""
+
+__all__ = ["Estimate", "Measurement", "Profile", "estimate", "is_log", "measure"]
 
 
 def measure(
@@ -61,6 +64,11 @@ def measure(
     readers = [_reader(file) for file in files]
     if len(files) == 2 and any(readers):
         raise AnabranchError("two files have to be captures of the same traffic, one of each end")
+    if len(files) == 2 and files[0].samefile(files[1]) and len(interfaces) < 2:
+        raise AnabranchError(
+            f"{files[0]}: one file, named twice; give a capture of each end, or two of its "
+            "interfaces with --interface"
+        )
     _check_interfaces(files, interfaces, is_capture=readers[0] is None)
     if readers[0] is not None:
         return readers[0].read(files[0])
@@ -86,6 +94,11 @@ def measure(
         each.check_interface()
         measured.notes.extend(each.notes)
     return measured
+
+
+def is_log(file: Path) -> bool:
+    """Whether a file is a log that is read."""
+    return logs.reader_of(file) is not None
 
 
 def _check_interfaces(files: list[Path], interfaces: Sequence[str], *, is_capture: bool) -> None:
@@ -114,7 +127,7 @@ def _reader(file: Path) -> logs.Reader | None:
         )
     if (reader := logs.reader_of(file)) is not None:
         return reader
-    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd" or head[:3] == b"BZh":
+    if head.startswith(_PACKED):
         raise AnabranchError(f"{file}: compressed; unpack it first")
     raise AnabranchError(
         f"{file}: neither a capture (pcap, pcapng, snoop, ERF) nor a log that is read: "

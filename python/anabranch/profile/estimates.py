@@ -42,6 +42,7 @@ _AT_FIRST = 10
 _WINDOW_S = 0.1
 """The shortest time, in seconds, over which a rate is taken."""
 _WINDOW_PACKETS = 16
+_UNFILLED = "; the traffic never filled the link"
 
 _FINEST_S = 1e-9
 """The least difference, in seconds, between times that captures and logs have."""
@@ -103,16 +104,32 @@ def estimate(measurement: Measurement) -> Profile:
     if measurement.opportunities is not None:
         rate, outages = _rate_of_trace(measurement.opportunities)
     known_rate = rate.value if rate is not None and not is_bound else None
+    lines = None
+    if known_rate and rate is not None and measurement.deliveries is not None:
+        lines = scatter.Lines(measurement.deliveries, known_rate)
+        if lines.are_broken:
+            rate, is_bound, note = _among_others(rate, measurement.deliveries)
+            delays = measurement.delays
+            if is_bound and delays is not None:
+                delays = replace(delays, octets=None)  # how long the link sent them is not known
+            notes = [*measurement.notes, note]
+            measurement = replace(measurement, delays=delays, notes=notes)
     of_delays = _OfDelays()
     if measurement.delays is not None:
         known = rate if known_rate else None
-        of_delays = _of_delays(measurement.delays, measurement.deliveries, known, packet)
+        of_delays = _of_delays(measurement.delays, measurement.deliveries, known, packet, lines)
+        if lines is not None and of_delays.queue is None and rate is not None and not is_bound:
+            # Without a queue, the delays that varied were those of jitter.
+            rate, is_bound, known_rate = replace(rate, how=f"{rate.how}{_UNFILLED}"), True, None
+            of_delays = _of_delays(measurement.delays, measurement.deliveries, None, packet, None)
         measurement = replace(measurement, notes=[*measurement.notes, *of_delays.notes])
     jitter, queue = of_delays.jitter, of_delays.queue
     if measurement.jitters is not None:
         jitter = _jitter_by_interval(measurement.jitters)
     if known_rate:
         measurement = _behind_the_queue(measurement, known_rate, known=queue is not None)
+    if is_bound:
+        queue = None
     profile = Profile(
         measurement,
         delay_s=of_delays.delay,
@@ -141,16 +158,20 @@ class _OfDelays(NamedTuple):
 
 
 def _of_delays(
-    delays: Delays, deliveries: Deliveries | None, rate: Estimate | None, packet: float
+    delays: Delays,
+    deliveries: Deliveries | None,
+    rate: Estimate | None,
+    packet: float,
+    lines: scatter.Lines | None,
 ) -> _OfDelays:
-    """Estimates what these delays allow; `rate` is that of the link where it is known."""
+    """Estimates what these delays allow; `rate` is that of the link where it was kept busy."""
     known_rate = rate.value if rate is not None else None
     notes: list[str] = []
     jitter = queue = scattered = None
     delay = _base_delay(delays, known_rate) if delays.absolute else None
     if rate is not None and not delays.is_bound:
-        if deliveries is not None:
-            scattered = scatter.of(deliveries, rate.value, delays.legs)
+        if lines is not None:
+            scattered = lines.scatter(delays.legs)
         queue = _queue(delays, rate, packet, scattered)
     if queue is None and not delays.is_bound:
         jitter = _jitter(delays, packet * 8 / known_rate if known_rate else 0.0)
@@ -461,6 +482,8 @@ def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | Non
         is_rate = is_more or not _come_faster(deliveries, value)
         filled = share >= 0.1 and is_rate and len(busy) >= max(5, 0.1 * len(windows))
     how = f"rate of {deliveries.what}, in {len(busy)} busy windows of {width * 1e3:.0f} ms"
+    if not filled:
+        how += _UNFILLED
     return Estimate(value, interval, how), not filled
 
 
@@ -483,17 +506,11 @@ def _standing(delays: Delays, packet_s: float, width: float) -> tuple[float, boo
 
 
 def _come_faster(deliveries: Deliveries, rate: float) -> bool:
-    """Whether packets arrived behind each other at more than twice this rate.
+    """Whether packets arrived behind each other at much more than this rate.
 
     Then it is the pace of their sender, and not the rate of a link that sends one after another.
     """
-    if not deliveries.is_seen:
-        return False
-    order = np.argsort(deliveries.times_s, kind="stable")
-    times, first = np.unique(deliveries.times_s[order], return_index=True)
-    octets = np.add.reduceat(deliveries.octets[order], first)
-    faster = octets[1:] * 8 > 2 * rate * np.diff(times)
-    return bool(np.count_nonzero(faster) >= max(5, 0.02 * len(faster)))
+    return deliveries.is_seen and _fastest(deliveries) > _MUCH_FASTER * rate
 
 
 def _queue(
@@ -520,6 +537,37 @@ def _queue(
         max(round(value), 1), (max(bounds[0], 1.0), bounds[1]),
         "range of the delays; deeper if it never overflowed",
     )  # fmt: skip
+
+
+def _among_others(rate: Estimate, deliveries: Deliveries) -> tuple[Estimate, bool, str]:
+    """The rate where a flow had a queue all the time, but not the link for itself.
+
+    Then it got a part of the link between others' packets, or the link's rate changes, and the link
+    may be as fast as packets followed each other. Where that is much faster, what the flow got is
+    only a lower bound. Also a sentence that says so.
+    """
+    fastest = max(_fastest(deliveries), rate.interval[1])
+    said = "others' packets or a rate that changes are between the packets of this flow"
+    how = f"{rate.how}; {said}"
+    if fastest > _MUCH_FASTER * rate.value:
+        note = f"{said}, so that the link's own rate was not seen: it is at least what the flow got"
+        return replace(rate, how=how), True, note
+    note = f"{said}: the rate is what the flow got, and the link may be faster"
+    return Estimate(rate.value, (rate.interval[0], fastest), how), False, note
+
+
+_MUCH_FASTER = 2.0
+_FEWEST_FASTER = 5
+
+
+def _fastest(deliveries: Deliveries) -> float:
+    """How fast deliveries follow each other, in bit/s, but for the fastest fiftieth of them."""
+    order = np.argsort(deliveries.times_s, kind="stable")
+    times, first = np.unique(deliveries.times_s[order], return_index=True)
+    octets = np.add.reduceat(deliveries.octets[order], first)
+    rates = np.sort(octets[1:] * 8 / np.diff(times))
+    left_out = max(_FEWEST_FASTER, len(rates) // 50)
+    return float(rates[-left_out]) if len(rates) >= left_out else 0.0
 
 
 _MOST_WINDOWS = 1 << 20

@@ -116,9 +116,7 @@ def _rate_lines(profile: Profile, out: Path | None) -> list[str]:
         return ["# rate: not measured"]
     text = f'rate = "{_texts(rate, 1e6)[0]} Mbit/s"'
     if profile.rate_is_bound:
-        return [
-            f"# {text}  # at least: the traffic never filled the link, so there is no limit here"
-        ]
+        return [f"# {text}  # at least, so there is no limit here: {_comment(rate.how)}"]
     return [text + _sure(rate, "Mbit/s", 1e6)]
 
 

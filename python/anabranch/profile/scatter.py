@@ -51,42 +51,85 @@ class Scatter(NamedTuple):
     how: str
 
 
-def of(deliveries: Deliveries, rate_bit_per_s: float, legs: int) -> Scatter | None:
-    """The jitter of a link of this rate; None where something else scatters the deliveries.
+class Lines:
+    """The deliveries of a link of one rate, beside simulated ones of such a link."""
 
-    Parameters
-    ----------
-    deliveries
-        Bytes as they arrived or were acknowledged.
-    rate_bit_per_s
-        The link's.
-    legs
-        The number of directions whose jitter a delay has: 2 for a round trip.
-    """
-    unit_s = deliveries.packet_octets * 8 / rate_bit_per_s
-    packets = _Packets(unit_s, _each(deliveries), 1 if deliveries.is_seen else 2)
-    order = np.argsort(deliveries.times_s, kind="stable")
-    is_guess = deliveries.is_guess
-    if is_guess is None:
-        is_guess = np.zeros(len(order), dtype=bool)
-    sending_s = deliveries.octets * 8 / rate_bit_per_s
-    seen = _Seen(deliveries.times_s[order], sending_s[order], is_guess[order]).together(unit_s)
-    whole = seen.around(_DELIVERIES)
-    if len(whole) < _FEWEST_WINDOWS:
-        return None
-    parts = seen.around(_DELIVERIES // _PARTS)
-    middle = float(np.median(whole))
-    jitter_s = packets.jitter_of(middle)
-    if middle > _LEAST_S:
-        grows = packets.scatter(jitter_s) / packets.scatter(jitter_s, _DELIVERIES // _PARTS)
-        if not len(parts) or middle > np.median(parts) * np.sqrt(grows * _WALK):
+    def __init__(self, deliveries: Deliveries, rate_bit_per_s: float) -> None:
+        """Takes bytes as they arrived or were acknowledged, and the link's rate."""
+        self._what = deliveries.what
+        self._unit_s = deliveries.packet_octets * 8 / rate_bit_per_s
+        legs = 1 if deliveries.is_seen else 2
+        self._packets = _Packets(self._unit_s, _each(deliveries), legs)
+        order = np.argsort(deliveries.times_s, kind="stable")
+        is_guess = deliveries.is_guess
+        if is_guess is None:
+            is_guess = np.zeros(len(order), dtype=bool)
+        sending_s = deliveries.octets * 8 / rate_bit_per_s
+        seen = _Seen(deliveries.times_s[order], sending_s[order], is_guess[order])
+        seen = seen.together(self._unit_s)
+        self._whole = seen.around(_DELIVERIES)
+        self._parts = seen.around(_DELIVERIES // _PARTS)
+        self._has_windows = len(seen.times_s) >= _FEWEST_WINDOWS * _DELIVERIES
+        self._jitter_s = 0.0
+        if len(self._whole) >= _FEWEST_WINDOWS:
+            self._jitter_s = self._packets.jitter_of(float(np.median(self._whole)))
+
+    @property
+    def are_broken(self) -> bool:
+        """Whether there are windows enough, and in hardly any do deliveries follow the rate.
+
+        Or they wander from it as far as others' packets or a rate that changes makes them.
+        """
+        return self._has_windows and (len(self._whole) < _FEWEST_WINDOWS or self._walk())
+
+    def scatter(self, legs: int) -> Scatter | None:
+        """The jitter, `legs` times of which a delay has; None where it cannot be told.
+
+        A round trip has 2 legs.
+        """
+        if len(self._whole) < _FEWEST_WINDOWS or self._walk():
             return None
-    low, high = block_interval(whole, 0.5)
-    interval = packets.jitter_of(min(low, middle)), packets.jitter_of(max(high, middle))
-    how = f"how far {deliveries.what} lies from a line while the link is busy"
-    if jitter_s <= unit_s:
-        return Scatter(0.0, (0.0, max(interval[1], unit_s)), 0.0, f"{how}: less than a packet")
-    return Scatter(jitter_s, interval, packets.late_s(jitter_s, legs), how)
+        interval = self._interval()
+        how = f"how far {self._what} lies from a line while the link is busy"
+        if self._jitter_s <= self._unit_s:
+            return Scatter(
+                0.0, (0.0, max(interval[1], self._unit_s)), 0.0, f"{how}: less than a packet"
+            )
+        late_s = self._packets.late_s(self._jitter_s, legs)
+        return Scatter(self._jitter_s, interval, late_s, how)
+
+    def _interval(self) -> Bounds:
+        """From the windows and from their parts, which both have jitter as it is.
+
+        What else there is, such as a link that was idle for a moment or a loss, scatters long
+        windows more than short ones, so that where they differ neither is known to be right.
+        """
+        lows, highs = [self._jitter_s], [self._jitter_s]
+        for around, length in (
+            (self._whole, _DELIVERIES),
+            (self._parts, _DELIVERIES // _PARTS),
+        ):
+            if not len(around):
+                continue
+            low, high = block_interval(around, 0.5)
+            middle = float(np.median(around))
+            found = (min(low, middle), middle, max(high, middle))
+            least_s, value_s, most_s = (self._packets.jitter_of(one, length) for one in found)
+            # What is simulated has an error, too, that of its own number of windows.
+            wider = np.sqrt(1 + len(around) / self._packets.windows(length))
+            lows.append(value_s - wider * (value_s - least_s))
+            highs.append(value_s + wider * (most_s - value_s))
+        return max(float(min(lows)), 0.0), float(max(highs))
+
+    def _walk(self) -> bool:
+        middle = float(np.median(self._whole))
+        if middle <= _LEAST_S:
+            return False
+        if not len(self._parts):
+            return True
+        of_part = self._packets.scatter(self._jitter_s, _DELIVERIES // _PARTS)
+        grows = self._packets.scatter(self._jitter_s) / of_part
+        return bool(middle > np.median(self._parts) * np.sqrt(grows * _WALK))
 
 
 def _each(deliveries: Deliveries) -> int:
@@ -160,16 +203,20 @@ class _Packets:
         around = seen.around(length)
         return float(np.median(around)) if len(around) else np.inf
 
-    def jitter_of(self, scatter_s: float) -> float:
+    def windows(self, length: int) -> int:
+        """How many windows of this length are simulated."""
+        return len(self._back) // length
+
+    def jitter_of(self, scatter_s: float, length: int = _DELIVERIES) -> float:
         """The jitter with which deliveries scatter so much; a greater one scatters them more."""
         low, high = 0.0, self._unit_s
         for _ in range(_STEPS):
-            if self.scatter(high) >= scatter_s:
+            if self.scatter(high, length) >= scatter_s:
                 break
             low, high = high, 2 * high
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            if self.scatter(middle) < scatter_s:
+            if self.scatter(middle, length) < scatter_s:
                 low = middle
             else:
                 high = middle

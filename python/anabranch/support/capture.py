@@ -96,7 +96,7 @@ class Capture:
         AnabranchError
             Where the file has several interfaces and none is asked for, or lacks the one that is.
         """
-        names = ", ".join(self.interfaces)
+        names = wording.some(self.interfaces)
         if self.interface is None and len(self.interfaces) > 1:
             raise AnabranchError(
                 f"{self.file}: there are packets of {len(self.interfaces)} interfaces ({names});"
@@ -106,7 +106,7 @@ class Capture:
         if self.interface is not None and self.interface not in known:
             raise AnabranchError(
                 f"{self.file}: --interface {self.interface}: there is none of this name that has"
-                f" packets; those are {names or 'none'}"
+                f" packets; those are {names}"
             )
 
     @property

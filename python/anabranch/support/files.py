@@ -151,15 +151,18 @@ def _remove_left(target: Path) -> None:
                     left.unlink(missing_ok=True)
 
 
-def check_different(**files: Path | None) -> None:
-    """Raises where two options name the same file; one would be lost.
+def check_different(*read: Path, **files: Path | None) -> None:
+    """Raises where two options name the same file, or one names a file that is read.
 
-    A device or a pipe may be named twice.
+    One would be lost. A device or a pipe may be named twice.
     """
     seen: dict[Path, str] = {}
+    kept = {_behind_links(path) for path in read if path.is_file()}
     for option, path in files.items():
         if path is None or _stream(path) is not None or (path.exists() and not path.is_file()):
             continue
+        if _behind_links(path) in kept:
+            raise AnabranchError(f"--{option} is {path}, which is read: name another file")
         other = seen.setdefault(_behind_links(path), option)
         if other != option:
             raise AnabranchError(f"--{other} and --{option} are both {path}; use two files")

@@ -34,6 +34,14 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def some(names: Iterable[str], most: int = 10) -> str:
+    """Names for a sentence, of many the first ones and how many more there are; or `none`."""
+    listed = list(names)
+    more = len(listed) - most
+    said = ", ".join(listed[:most]) or "none"
+    return f"{said} and {more:,} more" if more > 0 else said
+
+
 def rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
     """A mean and its half-width, with digits up to the half-width's second one."""
     if (

@@ -255,6 +255,9 @@ def explain(
         Where the file is no capture, or nothing in it can be explained.
     """
     file = Path(file)
+    names = [str(one["name"]) for one in _engine.codecs()]
+    if codec is not None and codec not in names:
+        raise AnabranchError(f"codec = `{codec}` is not one of {', '.join(names)}")
     journeys = follow(file, interfaces, progress, flow=flow, from_s=from_s)
     found = find(journeys)
     notes = list(journeys.notes)
@@ -263,7 +266,7 @@ def explain(
         raise AnabranchError("; ".join([f"{file}: {said}", *notes]))
     chosen = [one for one in found if flow is None or flow in one.name]
     if not chosen:
-        there = "; ".join(one.name for one in found[:10])
+        there = wording.some(one.name for one in found)
         raise AnabranchError(f"{file}: no flow's name has `{flow}` in it; there are {there}")
     if (more := len(chosen) - MOST_FLOWS + (journeys.others if flow is None else 0)) > 0:
         others = "1 flow of fewer bytes is" if more == 1 else f"{more} flows of fewer bytes are"

@@ -160,11 +160,6 @@ def rate(
         One of `anabranch list codecs`; that of the payload type if not given.
     reported
         What RTCP says of the stream.
-
-    Raises
-    ------
-    AnabranchError
-        Where there is no such codec.
     """
     arrived, delay_ms = _arrivals(way, stream)
     if delay_ms is None and reported.samples:
@@ -219,8 +214,6 @@ def rate(
             delayed=() if delay_ms is not None else tuple(heard.delayed()),
         )
     except AnabranchError as error:
-        if codec is not None and codec not in {one["name"] for one in _engine.codecs()}:
-            raise
         source = str(error).rpartition(": ")[2]
         why = (
             f"There is no MOS for {known} ({source}); `anabranch emodel --ie --bpl` rates it with "

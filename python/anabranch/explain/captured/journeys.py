@@ -250,10 +250,9 @@ def follow(
     names = {place.name for place in capture.places} | set(capture.interfaces)
     for wanted in interfaces:
         if wanted not in names:
-            there = ", ".join(capture.interfaces) or "none"
             raise AnabranchError(
                 f"{file}: --interface {wanted}: there is none of this name that has packets; "
-                f"those are {there}"
+                f"those are {wording.some(capture.interfaces)}"
             )
     capture.left_out.update(unread)
     packets = kept.packets

@@ -1,12 +1,13 @@
 """Packet-delivery traces in Mahimahi's format: when a link could send 1500 bytes, in ms."""
 
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from anabranch.errors import AnabranchError
-from anabranch.support.reading import lines
+from anabranch.support.reading import MOST_LINE
 
 from ..measurement import Measurement, Opportunities
 
@@ -27,14 +28,12 @@ def recognises(head: str) -> bool:
 
 
 def read(file: Path) -> Measurement:
-    """Reads the times and checks that they do not decrease. One line is a whole trace."""
-    with file.open("rb") as stream:
-        if stream.read(2) == b"\x1f\x8b":
-            raise AnabranchError(
-                f"{file}: compressed; unpack it first, since a scenario takes the trace as it is"
-            )
+    """Reads the times and checks that they do not decrease. One line is a whole trace.
+
+    Whatever a scenario would not take is refused, since a profile names the trace as it is.
+    """
     values = array("d")
-    for number, line in lines(file):
+    for number, line in _lines(file):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -58,3 +57,27 @@ def read(file: Path) -> Measurement:
         title=f"packet-delivery trace of {times[-1] / 1e3:.6g} s",
         opportunities=Opportunities(file, times),
     )
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines as a scenario has them: of UTF-8 without a mark, each ended by LF."""
+    with file.open("rb") as stream:
+        start = stream.read(3)
+        stream.seek(0)
+        what = "compressed; unpack it first" if start[:2] == b"\x1f\x8b" else ""
+        if start[:2] in (b"\xff\xfe", b"\xfe\xff") or start == b"\xef\xbb\xbf":
+            what = "has a byte-order mark; write it in UTF-8 without one"
+        if what:
+            raise AnabranchError(f"{file}: {what}, since a scenario takes the trace as it is")
+        number = 0
+        while line := stream.readline(MOST_LINE + 1):
+            number += 1
+            if len(line) > MOST_LINE:
+                raise AnabranchError(
+                    f"{file}, line {number}: more than {MOST_LINE:,} bytes, the most that a line "
+                    "may have"
+                )
+            try:
+                yield number, line.decode()
+            except UnicodeDecodeError:
+                raise AnabranchError(f"{file}, line {number}: not UTF-8 text") from None

@@ -1,0 +1,44 @@
+"""A few of the inputs of `reader_fuzzing.py`, the same in every run; and findings are found."""
+
+from pathlib import Path
+
+import pytest
+
+import capture_mutations
+import log_mutations
+import reader_fuzzing
+from reader_fuzzing import kinds, search, tried
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_what_is_damaged_gives_a_result_or_a_sentence(kind: str, tmp_path: Path) -> None:
+    for number in range(5):
+        tried(kind, 0, number, tmp_path)
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_what_is_whole_gives_a_result(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((capture_mutations, "damaged"), (log_mutations, "changed")):
+        monkeypatch.setattr(module, name, lambda content, _: content)
+    monkeypatch.setattr(capture_mutations, "changed", lambda seen, _: seen)
+    assert any(any(tried(kind, 0, number, tmp_path)) for number in range(3))
+
+
+def test_what_is_neither_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: list[Path]) -> None:
+        raise ValueError("no sentence")
+
+    monkeypatch.setattr(reader_fuzzing, "_profiled", fails)
+    assert search("ping", 0.001, 7, tmp_path / "found") > 0
+    assert (tmp_path / "found" / "ping-7-0" / "log").read_bytes()
+    assert "no sentence" in capsys.readouterr().out
+
+
+def test_what_takes_long_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_fuzzing, "LONGEST_S", 0.0)
+    with pytest.raises(AssertionError, match="s of CPU"):
+        tried("ping", 0, 0, tmp_path)
