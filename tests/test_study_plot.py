@@ -434,6 +434,17 @@ def test_the_command_writes_figure_and_numbers(
         assert rows.sort("cell")["call.mos"].to_list() == cells["mean"].to_list()
 
 
+def test_two_settings_are_compared_by_the_usual_scalar(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", str(folder), "--a", "pmr=0", "--b", "pmr=1"]
+    assert cli.main(words) == 0
+    alone = capsys.readouterr().out
+    assert cli.main([*words, "--metric", "call.mos"]) == 0
+    assert capsys.readouterr().out == alone
+    assert alone.startswith("`call.mos` ")
+
+
 def test_the_command_respects_style_sheets(folder: Path, tmp_path: Path) -> None:
     sheet = written(tmp_path / "mine.mplstyle", "figure.facecolor: abcdef\nsvg.fonttype: path\n")
     for style, is_there in (((), False), (("--style", str(sheet)), True)):

@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import anabranch
-from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.files import check_file
 
@@ -91,11 +90,7 @@ def plot(
 
     store.read_identity(folder)
     study = anabranch.Study(folder)
-    if metric is None:
-        known = sorted(store.scalars(folder))
-        metric = watch.usual(known) or next(iter(known), None)
-        if metric is None:
-            raise AnabranchError(f"{folder} has no rows yet: `anabranch sweep` computes them")
+    metric = metric or watch.usual_of(folder)
     target = folder / "plots" / metric.replace(".", "-") if out is None else out
     files = [target.with_name(f"{target.name}.{kind}") for kind in (*formats, "csv", "parquet")]
     if out is not None:
