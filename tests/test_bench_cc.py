@@ -386,7 +386,25 @@ def test_a_class_of_python_is_compared(anabranch: Command, tmp_path: Path) -> No
     wrong = one_error(anabranch("bench-cc", "mine.py:Other", "--scenario", "clean"))
     assert 'class = "mine.py:Other" does not exist: the module has no class Other' in wrong
     absent = one_error(anabranch("bench-cc", "absent.py:Other", "--scenario", "clean"))
-    assert "there is no file absent.py there" in absent
+    assert "there is no file absent.py; `anabranch new absent.py` writes one" in absent
+
+
+def test_a_control_to_start_from_can_be_compared(anabranch: Command, tmp_path: Path) -> None:
+    result = anabranch("new", "my_cc.py")
+    said = " ".join(result.stdout.split())
+    assert "try it with: anabranch bench-cc my_cc.py:MyCc cubic bbr --quick" in said, result.stderr
+    few = ("--scenario", "clean", "--replications", 1, "--json", "a.json")
+    assert anabranch("bench-cc", "my_cc.py:MyCc", *few).returncode == 0
+    (cell,) = json.loads((tmp_path / "a.json").read_text("utf-8"))["cells"]
+    assert cell["control"] == "my_cc.py:MyCc"
+    # It fills the link, and stops where packets begin to wait for 10 ms.
+    assert cell["metrics"]["goodput_mbit_per_s"]["mean"] > 18
+    assert 5 < cell["metrics"]["queueing_mean_ms"]["mean"] < 15
+    assert "my_cc.py exists already" in one_error(anabranch("new", "my_cc.py"))
+    assert "`2x.py` is not a name for a module" in one_error(anabranch("new", "2x.py"))
+    wrong = one_error(anabranch("new", "x.py", "--template", "failover"))
+    assert "has no --template" in wrong
+    assert not (tmp_path / "x.py").exists()
 
 
 @pytest.mark.parametrize(

@@ -562,7 +562,11 @@ def test_other_mistakes_are_one_sentence(anabranch: Command, studies: Any, tmp_p
         (["a.json"], "name a second result beside it"),
         (["a.json", "--all"], "--all does not go with one study alone"),
         (["a.json", "b.json", "--a", "x=1"], "--a does not go with two results"),
-        (["a", "--a", "x=1", "--b", "x=2"], "--metric names 0 scalars; within one study"),
+        (
+            ["a", "--a", "x=1", "--b", "x=2", "--metric", "m", "--metric", "n"],
+            "--metric names 2 scalars; within one study",
+        ),
+        (["nowhere", "--a", "x=1", "--b", "x=2"], "nowhere"),
         (["a.json", "b.json", "--metric", "call.moss"], "did you mean `call.mos`?"),
         (["a.json", "b.json", "--level", "95"], "level is 95"),
         (["a.json", "b.json", "--bound", "-1"], "--bound is -1"),

@@ -37,8 +37,11 @@ def test_it_states_the_study(folder: Path) -> None:
     for said in (
         f"(engine {identity['engine_version']})",
         f"(hash {study.scenario.hash})",
-        "the flow call (voip, codec g711+plc) goes from caller to callee over p0 and p1 by SCTP",
-        "the link first has 1 Mbit/s, 20 ms, drop-tail queue, Gilbert losses",
+        "the flow call (voip, codec g711+plc, packetisation 20 ms, ",
+        ") goes from caller to callee over p0 and p1 by SCTP (",
+        "RTO maximum varied, path maximum retrans varied",
+        "the link first has 1 Mbit/s, 20 ms of delay, drop-tail queue (50 packets), Gilbert losses"
+        " (clock slot, slot 5 ms, mean loss 0.05, mean bad 60 ms, loss in bad 0.8",
         "We varied 2 axes in 6 cells: rto_max (flows.call.transport.rto_max): 1 s, 0.1 s, 0.05 s;",
         "Each cell was run 3 times, each of at most 20 s of simulated time: 18 runs in all.",
         "a hash of the seed (3)",
@@ -46,6 +49,26 @@ def test_it_states_the_study(folder: Path) -> None:
     ):
         assert said in text
     assert "\n" not in text
+
+
+def test_what_a_template_sets_is_said_and_links_alike_are_named_together(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    assert cli.main(["new", str(tmp_path / "mine"), "--template", "voip-sctp"]) == 0
+    study = package.Study(file, tmp_path / "study", replications=1)
+    study.run(shard=(1, 24))
+    text = methods.paragraph(tmp_path / "study")
+    queue = "1 Mbit/s, 10 ms of delay, drop-tail queue (50 packets)"
+    for said in (
+        f"the links p0-first and p1-first have {queue}; ",
+        f"the links p0-middle and p1-middle have {queue}, Poisson cross traffic (direction forward,"
+        " packet 500 B, mean wait 25 ms, minus 75.2 kbit/s); ",
+        f"the links p0-last and p1-last have {queue}, Gilbert losses (clock on-arrival, slot 5 ms,"
+        " mean loss varied, mean bad varied, loss in bad varied, at ingress",
+        "reliability limited retransmissions 0",
+        "start 10 s to 20 s",
+        "policy varied",
+    ):
+        assert said in text
 
 
 def test_it_counts_what_was_run(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_programs_get_one_object_a_line(
             now += 25
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     (message,) = [line for line in lines if "message" in line]
-    assert message["message"].startswith("a sweep: 95 more runs take about 8 minutes")
+    assert message["message"].startswith("a sweep: 90 more runs take about 8 minutes")
     steps = [line for line in lines if "message" not in line]
     assert [line["done"] for line in steps] == list(range(0, 101, 5))
     assert steps[0] == {
@@ -98,8 +98,8 @@ def test_a_log_of_a_day_has_few_lines(
     [
         (0.5, True, ""),
         (0.8, True, "a sweep: 97 more runs take about a minute; Ctrl-C stops it"),
-        (5, True, "a sweep: 99 more runs take about 8 minutes; Ctrl-C stops it, finished ones are"),
-        (90, False, "a sweep: 99 more runs take about 2.5 hours\n"),
+        (5, True, "a sweep: 98 more runs take about 8 minutes; Ctrl-C stops it, finished ones are"),
+        (90, False, "a sweep: 98 more runs take about 2.5 hours\n"),
     ],
 )
 def test_what_takes_more_than_a_minute_says_so_once(
@@ -119,6 +119,19 @@ def test_what_takes_more_than_a_minute_says_so_once(
     err = capsys.readouterr().err
     assert err.count("anabranch: ") == (1 if said else 0)
     assert said in err
+
+
+def test_the_start_of_workers_is_no_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster takes seconds until its first runs are finished; then a thousand come a second."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress.shown("a sweep", kept=True) as update:
+        for seconds, done in ((0, 500), (6, 506), (1, 1506), (1, 2506), (7, 10_000)):
+            now += seconds
+            update(progress.Status(done, 10_000))
+    assert "anabranch: " not in capsys.readouterr().err
 
 
 def test_nothing_to_do_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -255,6 +255,64 @@ def test_labels_are_the_readers_words() -> None:
         drawn(study_of("rto_max", "pmr"), labels={"rto": "x"})
 
 
+@pytest.mark.parametrize(
+    ("label", "said", "first"),
+    [
+        ("RTO.Max (ms)", "RTO.Max (ms)", "50"),
+        ("RTO.Max (min)", "RTO.Max (min)", "0.0008333"),
+        ("RTO.Max", "RTO.Max (s)", "0.05"),
+        ("RTO.Max in s", "RTO.Max in s", "0.05"),
+        ("RTO.Max (at both ends)", "RTO.Max (at both ends)", "0.05"),
+        ("RTO.Max (Mbit/s)", "RTO.Max (Mbit/s)", "0.05"),
+    ],
+)
+def test_the_unit_of_a_label_is_that_of_its_values(label: str, said: str, first: str) -> None:
+    study = study_of("rto_max", "pmr")
+    (axes,) = drawn(study, labels={"rto_max": label}).axes
+    assert axes.get_xlabel() == said
+    assert next(text.get_text() for text in axes.get_xticklabels()) == first
+    places = axes.containers[0].lines[0].get_xdata()  # type: ignore[attr-defined]
+    assert places[0] == pytest.approx(float(first), rel=1e-3)
+
+
+def test_lines_have_the_unit_of_their_label_once() -> None:
+    figure = drawn(study_of("pmr", "rto_max"), "pmr", labels={"rto_max": "RTO.Max (ms)"})
+    names = sorted(text.get_text() for text in figure.axes[0].texts)
+    names = names or [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "RTO.Max = 50 ms" in names
+    figure = drawn(
+        study_of("rto_max"), metric="call.mean_delay_ms", labels={"call.mean_delay_ms": "D"}
+    )
+    assert figure.axes[0].get_ylabel() == "D (ms)"
+
+
+def test_the_axis_with_the_most_numbers_is_x() -> None:
+    study = study_of("pmr", "rto_max")
+    picture = study_plot.chosen(study, "call.mos")
+    assert picture.by is not None
+    assert (picture.x.name, picture.by.name) == ("rto_max", "pmr")
+
+
+@pytest.mark.parametrize("width", ["60mm", "84mm", "160mm"])
+@pytest.mark.parametrize("axes", [("pmr", "rto_max", "delay"), ("long", "delay"), ("rto_max",)])
+def test_every_point_is_within_its_axes(axes: tuple[str, ...], width: str) -> None:
+    figure = drawn(study_of(*axes), *axes, width=width)
+    with plots.laid_out(figure):
+        pass
+    seen = 0
+    for panel in figure.axes:
+        for line in panel.containers:
+            data = line.lines[0]  # type: ignore[attr-defined]
+            places = data.get_transform().transform(np.column_stack(data.get_data()).astype(float))[
+                :, 0
+            ]
+            half = data.get_markersize() / 2 / 72 * figure.dpi
+            assert places.min() - half >= panel.bbox.x0
+            assert places.max() + half <= panel.bbox.x1
+            seen += len(places)
+    assert seen >= 5
+
+
 def test_what_cannot_be_drawn_is_a_sentence() -> None:
     four = study_of("rto_max", "pmr", "delay", "setting")
     with pytest.raises(AnabranchError, match=r"the study varies setting, too, .* setting=failover"):
@@ -359,20 +417,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_writes_figure_and_numbers(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "figure"
+    made = tmp_path / "new" / "folder"
+    out = made / "figure"
     words = ["plot", str(folder), "--formats", "svg,pgf", "--width", "84mm", "--out", str(out)]
     assert cli.main(words) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {
+    assert {path.name for path in made.iterdir()} == {
         f"figure.{kind}" for kind in ("svg", "pgf", "csv", "parquet")
     }
     printed = capsys.readouterr().out
     assert "Mean of MOS of call against rto_max" in " ".join(printed.split())
     assert "95 % confidence intervals over 3 replications." in " ".join(printed.split())
     cells = package.Study(folder).cells("call.mos")
-    numbers = pl.read_parquet(tmp_path / "figure.parquet")
+    numbers = pl.read_parquet(made / "figure.parquet")
     assert numbers.height == cells.height
-    for rows in (numbers, pl.read_csv(tmp_path / "figure.csv")):
+    for rows in (numbers, pl.read_csv(made / "figure.csv")):
         assert rows.sort("cell")["call.mos"].to_list() == cells["mean"].to_list()
+
+
+def test_two_settings_are_compared_by_the_usual_scalar(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", str(folder), "--a", "pmr=0", "--b", "pmr=1"]
+    assert cli.main(words) == 0
+    alone = capsys.readouterr().out
+    assert cli.main([*words, "--metric", "call.mos"]) == 0
+    assert capsys.readouterr().out == alone
+    assert alone.startswith("`call.mos` ")
 
 
 def test_the_command_respects_style_sheets(folder: Path, tmp_path: Path) -> None:
@@ -392,7 +462,7 @@ def test_the_command_respects_style_sheets(folder: Path, tmp_path: Path) -> None
         (("--label", "x"), "`--label x` is not NAME=TEXT"),
         (("--metric", "call.mox"), "there is no scalar `call.mox`; did you mean `call.mos`?"),
         (("--where", "pmr=77"), "where: `pmr` is never 77"),
-        (("--out", "missing/figure"), "missing"),
+        (("--out", "/dev/null/figure"), "/dev/null/figure"),
     ],
 )
 def test_a_mistake_is_one_sentence(  # noqa: PLR0917 - fixtures

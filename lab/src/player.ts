@@ -120,9 +120,10 @@ export class Player {
   private jump(kinds: Moment["kind"][]) {
     const next = this.trace?.next(this.time, kinds);
     this.pause();
+    const none = this.trace ? "Nothing of the kind comes any more." : "The run is not finished yet.";
     if (next) this.seek(next.time);
-    else this.event.textContent = "Nothing of the kind comes any more.";
-    this.say(next ? "" : "Nothing of the kind comes any more.");
+    else this.event.textContent = none;
+    this.say(next ? "" : none);
   }
 
   /** Says a sentence, where the player is, and what happened last. */

@@ -192,7 +192,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("flows.call.paths", "[]", "flows.call.paths"),
     ("flows.call.paths", "['p1']", "flows.call.paths"),
     ("flows.call.paths", "['p0', 'p0']", "flows.call.paths"),
-    ("flows.call.from", "nowhere", "paths.p0.via"),
+    ("flows.call.from", "nowhere", "flows.call.from: no link ends at `nowhere`; there is `a`"),
     ("flows.call.to", "a", "flows.call.to"),
     ("flows.call.transport.kind", "stcp", "flows.call.transport.kind"),
     ("flows.call.transport.rto_mni", "1 s", "flows.call.transport.rto_mni"),
@@ -448,6 +448,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "{ ends = ['c', 'd'], radio = { kind = 'wimax', modulation = { kind = 'fixed', profile = 'qam' } } }",
         "links.other.radio.modulation.profile",
     ),
+    ("paths.p0.via", "['frist']", "there is no link `frist`; did you mean `first`?"),
     ("flows.call.transport.rto_rule", "5", "flows.call.transport.rto_rule"),
     ("flows.call.transport.rto_rule", "[]", "flows.call.transport.rto_rule"),
     ("flows.call.transport.policy.retransmit_on", "true", "flows.call.transport.policy.retransmit_on"),
@@ -535,6 +536,7 @@ fn all_mistakes_are_said_at_once_with_their_lines() {
 fn all_contradictions_are_said_at_once() {
     let text = BASE
         .replace("ends = [\"m\", \"b\"]", "ends = [\"m\", \"c\"]\nmtu = \"1500 B\"")
+        .replace("ends = [\"c\", \"d\"]", "ends = [\"c\", \"b\"]")
         .replace("[paths.p0]", "[paths.p1]\nvia = [\"third\"]\nmtu = \"1 B\"\n\n[paths.p0]")
         .replace("rate = \"1 Mbit/s\"", "rate = \"1 Mbit/s\"\nmtu = \"5 B\"");
     let message = parse(&text, &[]).unwrap_err();

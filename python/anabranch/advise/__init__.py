@@ -185,6 +185,7 @@ def advise(
     *,
     transport: str | None = None,
     profile: str | None = None,
+    beside_bulk: bool = False,
     set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
     effort: Effort = QUICK,
     method: str = "grid",
@@ -205,6 +206,8 @@ def advise(
         `sctp`, `mptcp`, `tcp` or `udp`; the goal's first one that the paths allow if not given.
     profile
         Whose implementation is set, as the scenario file has it; Linux's if not given.
+    beside_bulk
+        Whether a bulk transfer of TCP fills the first path in the call's direction (`mos`).
     set
         Values to change, by dotted path.
     effort
@@ -245,7 +248,7 @@ def advise(
     sets = dict(set or {})
     of_paths = {name: v for name, v in sets.items() if name.startswith(("links.", "paths."))}
     paths = read([sources] if isinstance(sources, str | Path) else sources, of_paths)
-    chosen = GOALS[goal]
+    chosen = GOALS[goal].beside_bulk() if beside_bulk else GOALS[goal]
     transport = chosen.transport(transport, paths)
     profiles = TRANSPORTS[transport]
     profile = profile or profiles["linux"]

@@ -1,7 +1,7 @@
 """The goals of advice: what runs over the paths, and the scalar by which settings are ranked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch.errors import AnabranchError
@@ -44,6 +44,14 @@ class Goal:
     scale: float
     """What the scalar is multiplied by to be in the goal's unit."""
     flows: Callable[[Paths, str], dict[str, dict[str, Any]]]
+    is_beside_bulk: bool = False
+    """Whether a bulk transfer fills the first path meanwhile."""
+
+    def beside_bulk(self) -> "Goal":
+        """The same, beside a bulk transfer of TCP over the first path, in the call's direction."""
+        if self.name != "mos":
+            raise AnabranchError(f"--beside-bulk is for --goal mos, not for {self.name}")
+        return replace(self, what=f"{self.what} beside a bulk transfer", is_beside_bulk=True)
 
     def transport(self, asked: str | None, paths: Paths) -> str:
         """The transport to advise on: the one asked for, or the goal's first possible one."""
@@ -81,6 +89,13 @@ class Goal:
         flows = {name: shared | {"app": app} for name, app in self.flows(paths, transport).items()}
         if can(transport).flow_control:
             paths.check_delays()
+        if self.is_beside_bulk:
+            paths.check_rates()
+            flows["load"] = shared | {
+                "paths": [paths.names[0]],
+                "transport": {"kind": "tcp"},
+                "app": {"kind": "bulk"},
+            }
         run = {"duration": "300 s"}
         links = {"links": paths.links, "paths": paths.paths}
         return toml({"name": f"advise-{self.name}", "run": run} | links | {"flows": flows})

@@ -101,6 +101,11 @@ def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
                 f"there is no congestion control `{name}`; there are {known}, `all`, and classes of"
                 " Python such as `mine.py:Mine`"
             )
+        file, _, _ = name.rpartition(":")
+        if is_plugin(name) and file.endswith(".py") and not Path(file).is_file():
+            raise AnabranchError(
+                f"{name}: there is no file {file}; `anabranch new {file}` writes one to start from"
+            )
     if not names:
         raise AnabranchError(
             f"name a congestion control: {', '.join(controls())}, `all`, or a class of Python such"

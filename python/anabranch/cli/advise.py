@@ -21,6 +21,7 @@ Examples:
   anabranch advise --paths my-paths.toml --goal failover --out advice
   anabranch advise --paths wifi.toml lte.toml --goal latency --full
   anabranch advise --paths wifi-and-lte --goal mos --transport udp
+  anabranch advise --paths dsl.toml --goal mos --transport udp --beside-bulk
   anabranch advise --paths wifi-and-lte --goal goodput --transport tcp""",
 )
 def advise(
@@ -29,6 +30,7 @@ def advise(
     goal: Literal["mos", "goodput", "failover", "latency"],
     transport: Literal["sctp", "mptcp", "tcp", "udp"] | None = None,
     profile: str | None = None,
+    beside_bulk: Annotated[bool, Flag] = False,
     set_: Sets = (),
     quick: Annotated[bool, Flag] = False,
     full: Annotated[bool, Flag] = False,
@@ -53,6 +55,8 @@ def advise(
         codec, a copy over the second path, and the queue of the slowest link.
     profile
         The implementation to set up, such as rfc9260 or freebsd_10; Linux if not given.
+    beside_bulk
+        Rate a call beside a bulk transfer of TCP, which fills the first path in its direction.
     set_
         Change a value, PATH=VALUE; may be given several times.
     quick
@@ -82,6 +86,7 @@ def advise(
         goal,
         transport=transport,
         profile=profile,
+        beside_bulk=beside_bulk,
         set=pairs(set_),
         effort=advising.FULL if full else advising.QUICK,
         method=method,

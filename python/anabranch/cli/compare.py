@@ -69,7 +69,7 @@ def compare(
         What it is compared with, in the same form.
     metric
         Scalars to compare, such as 'link.*'; may be given several times. Within one study, the one
-        scalar.
+        scalar; the first MOS or goodput if not given.
     better
         Within one study: which values are better, where this does not follow from the scalar's
         name.
@@ -136,14 +136,15 @@ def _within(
             f"{folder} alone: name a second result beside it, or two of its settings with --a"
             " AXIS=VALUE and --b AXIS=VALUE"
         )
-    if len(metric) != 1:
+    if len(metric) > 1:
         raise AnabranchError(f"--metric names {len(metric)} scalars; within one study it names one")
     from anabranch.stats import verdicts
+    from anabranch.studies import watch
 
     comparison = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),
         pairs(b, "--b AXIS=VALUE"),
-        metric[0],
+        metric[0] if metric else watch.usual_of(folder),
         maximise=None if better is None else better == "higher",
         level=level,
         matters=None if matters is None else verdicts.matters(matters),

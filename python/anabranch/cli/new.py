@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from anabranch import papers
+from anabranch.errors import AnabranchError
 from anabranch.papers import templates
 from anabranch.studies import library
 from anabranch.support import terminal
@@ -21,19 +22,33 @@ Examples:
   anabranch new my-call
   anabranch new handover --template wifi-to-lte
   anabranch new mine --template voip-sctp
+  anabranch new mine.py
   anabranch list templates""",
 )
-def new(name: Path, /, *, template: str = "two-path-call") -> None:
+def new(name: Path, /, *, template: str | None = None) -> None:
     """Write a scenario to start from; an existing file is never overwritten.
 
     Parameters
     ----------
     name
-        Name or path of the new file; `.toml` is added.
+        Name or path of the new file; `.toml` is added. A name that ends in `.py` is a congestion
+        control of your own, a class of Python to change.
     template
-        Which scenario to copy; `anabranch list templates` shows them. The name of a reproduced
-        paper gives its network with all comments, and a small sweep to change.
+        Which scenario to copy, two-path-call if not given; `anabranch list templates` shows them.
+        The name of a reproduced paper gives its network with all comments, and a small sweep to
+        change.
     """
+    if name.suffix == ".py":
+        if template is not None:
+            raise AnabranchError("a congestion control (.py) has no --template")
+        path, made = library.create_plugin(name)
+        bench = f"{shlex.quote(str(path))}:{made}"
+        terminal.say(
+            f"wrote {path}; try it with: anabranch bench-cc {bench} cubic bbr --quick; its hooks"
+            " are in docs/plugins.md"
+        )
+        return
+    template = template or "two-path-call"
     others = {paper: partial(templates.text, paper) for paper in papers.names()}
     path = library.create(name, template, others)
     has_sweep = "sweep" in tomllib.loads(path.read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import anabranch
-from anabranch.errors import AnabranchError
 from anabranch.support import terminal
 from anabranch.support.files import check_file
 
@@ -56,7 +55,7 @@ def plot(
     metric
         The scalar; the first MOS or goodput if not given.
     x
-        The axis to draw it against; the first one with numbers if not given.
+        The axis to draw it against; the one with the most numbers if not given.
     by
         The axis whose values have a line each; another one if not given.
     panels
@@ -66,7 +65,8 @@ def plot(
         May be given several times; values that an axis equals are alternatives. study=NAME is one
         of several sub-studies.
     out
-        The files' path without its ending; plots/METRIC in the study folder if not given.
+        The files' path without its ending, in a folder that is made; plots/METRIC in the study
+        folder if not given.
     formats
         One or more of png, svg, pdf and pgf (for LaTeX; none is needed here), such as pdf,svg;
         these two if not given.
@@ -81,7 +81,8 @@ def plot(
     style
         A style sheet of Matplotlib's: its name or a file; may be given several times.
     label
-        NAME=TEXT: words for the scalar or an axis in the figure; may be given several times.
+        NAME=TEXT: words for the scalar or an axis in the figure; may be given several times. A unit
+        in brackets at the end, as in RTO.Max (s), is the one that its values get.
     """
     from anabranch import store
     from anabranch.figures import plots, study_plot
@@ -89,16 +90,12 @@ def plot(
 
     store.read_identity(folder)
     study = anabranch.Study(folder)
-    if metric is None:
-        known = sorted(store.scalars(folder))
-        metric = watch.usual(known) or next(iter(known), None)
-        if metric is None:
-            raise AnabranchError(f"{folder} has no rows yet: `anabranch sweep` computes them")
+    metric = metric or watch.usual_of(folder)
     target = folder / "plots" / metric.replace(".", "-") if out is None else out
     files = [target.with_name(f"{target.name}.{kind}") for kind in (*formats, "csv", "parquet")]
     if out is not None:
         for file in files:
-            check_file(file)
+            check_file(file, made=out.parent)
     looks = study_plot.Looks(width, height, font, font_size, pairs(label, "--label NAME=TEXT"))
     with plots.sheets(style):
         picture = study_plot.chosen(study, metric, x, by, panels, where)

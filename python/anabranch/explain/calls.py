@@ -66,7 +66,8 @@ _ADVICE = {
     "loss": "Concealment (`codec`), a second copy or one retransmission would hide some of it.",
     "queue": "A shorter queue, an AQM or less load there would help.",
     "down": "A faster failover (rto_max, path_max_retrans, a heartbeat) would lose fewer frames.",
-    "late": "A deeper jitter buffer would play them, at the cost of delay.",
+    "late": "A queue of its own at the slowest link (`fq_codel`, `cake`, priority) would not hold "
+    "them up; a deeper jitter buffer would play them, at the cost of delay.",
     "timeout": "A smaller rto_max ends the wait earlier; a smaller rto_min makes it shorter.",
     "failover": "A smaller rto_max and path_max_retrans find the failed path out earlier.",
     "recovery": "A larger window, or no retransmission of frames, would not hold them back.",

@@ -5,10 +5,11 @@ style where the user has one (`plots.users_style`).
 """
 
 import math
+import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ class Looks:
     font_size: float | None = None
     """In points."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Words for axes and the scalar, by name."""
+    """Words for axes and the scalar, by name; `RTO.Max (s)` says the unit of the axis, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,8 @@ def chosen(  # noqa: PLR0917 - as `Study.plot` has them
 ) -> Chosen:
     """Which cells a figure shows, and along which axes.
 
-    Axes that are not given are chosen: for `x` the first one with several numbers, else with
-    several values; for `by` and `panels` those that are left, the one with fewer values as panels.
+    Axes that are not given are chosen: for `x` the one with the most numbers, else the first one
+    with several values; for `by` and `panels` those that are left, in their order.
 
     Raises
     ------
@@ -182,9 +183,9 @@ def _cells(study: "Study", metric: str, where: Where) -> pl.DataFrame:
     return cells
 
 
-def _rank(values: pl.Series) -> tuple[bool, bool]:
-    """How well an axis suits figures as `x`, the best first: every cell has it, it has numbers."""
-    return bool(values.null_count()), not values.dtype.is_numeric()
+def _rank(values: pl.Series) -> tuple[bool, int]:
+    """How well an axis suits figures as `x`, the best first: every cell has it, most numbers."""
+    return bool(values.null_count()), -values.n_unique() if values.dtype.is_numeric() else 0
 
 
 def _left(cells: pl.DataFrame, drawn: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -237,6 +238,7 @@ def drawn(picture: Chosen, looks: Looks | None = None) -> Figure:
     if unknown:
         there = ", ".join(_named(picture))
         raise AnabranchError(f"label: the figure has no `{unknown[0]}`; it has {there}")
+    picture = _in_units(picture, looks)
     if looks.font is not None:
         _check_font(looks.font)
     style: Any = plots.users_style(looks.font, looks.font_size)
@@ -271,7 +273,7 @@ def drawn(picture: Chosen, looks: Looks | None = None) -> Figure:
             plots.legend(figure, legend, _columns(legend, width))
         elif picture.by is not None:
             _name_ends(figure, panels[0], picture, looks)
-        _settle(figure, panels, picture.x, columns, grows=height is None)
+        _settle(figure, panels, picture, columns, grows=height is None)
         return figure
 
 
@@ -281,7 +283,28 @@ def _named(picture: Chosen) -> list[str]:
 
 
 def _word(axis: Axis, looks: Looks) -> str:
-    return looks.labels.get(axis.name, axis.name)
+    """What an axis is called before `= 20 ms`, which has the unit."""
+    label = looks.labels.get(axis.name, axis.name)
+    return label.removesuffix(f"({axis.unit})").rstrip() if axis.unit else label
+
+
+def _in_units(picture: Chosen, looks: Looks) -> Chosen:
+    """The axes in the units that their labels name, such as `RTO.Max (s)` for values in ms."""
+
+    def own(axis: Axis | None) -> Axis | None:
+        named = re.search(r"\(([^()]+)\)$", looks.labels.get(axis.name, "")) if axis else None
+        return axis if axis is None or named is None else axis.in_unit(named[1]) or axis
+
+    x = own(picture.x)
+    assert x is not None
+    return replace(picture, x=x, by=own(picture.by), panels=own(picture.panels))
+
+
+def _with_unit(label: str, titled: str) -> str:
+    """A label of the reader's with the unit of the title in its place, if it has none."""
+    unit = re.search(r" (\([^()]+\))$", titled)
+    says_one = re.search(r"[])]$", label) or (unit and unit[1][1:-1] in label.split())
+    return label if unit is None or says_one else f"{label} {unit[1]}"
 
 
 def _inches(name: str, text: str | None) -> float | None:
@@ -337,8 +360,11 @@ def _empty(panels: Sequence[Axes], used: int, columns: int) -> None:
 
 def _label(figure: Figure, grid: Any, picture: Chosen, looks: Looks) -> None:
     """The titles of the axes: once for all panels."""
-    x = looks.labels.get(picture.x.name, picture.x.title)
-    y = looks.labels.get(picture.metric, metrics.titled(picture.metric))
+    titles = {
+        picture.x.name: picture.x.title,
+        picture.metric: metrics.titled(picture.metric),
+    }
+    x, y = (_with_unit(looks.labels.get(name, title), title) for name, title in titles.items())
     # What stands below the axes takes about 0.4 inches, and y is centred on the axes.
     inches = figure.get_size_inches() - (0.2, 0.2 + 0.4 * _size())
     x, y = (
@@ -421,15 +447,32 @@ def _cycle(count: int) -> list[dict[str, Any]]:
     return [own[i % len(own)] for i in range(count)]
 
 
-def _settle(figure: Figure, panels: Sequence[Axes], x: Axis, columns: int, *, grows: bool) -> None:
+def _keep_inside(panels: Sequence[Axes], lines: int) -> None:
+    """Leaves so much room at both ends of `x` that the points of all lines are within the axes."""
+    mark = mpl.rcParams["lines.markersize"] * _MARKER / 2
+    room = (_ASIDE * (lines - 1) / 2 + mark + 1) / 72
+    for panel in panels:
+        width = panel.bbox.width / panel.get_figure(root=True).dpi  # type: ignore[union-attr]
+        share = min(room / width, 0.4)
+        margin = share / (1 - 2 * share)
+        own, _ = panel.margins() or (0.0, 0.0)
+        if margin > own:
+            panel.margins(x=margin)
+
+
+def _settle(
+    figure: Figure, panels: Sequence[Axes], picture: Chosen, columns: int, *, grows: bool
+) -> None:
     """Breaks, turns or leaves out names of ticks until none covers another.
 
     `grows` says whether the figure may become higher for names that are turned.
     """
+    x, lines = picture.x, 1 if picture.by is None else len(picture.by.values)
     with plots.laid_out(figure):
         pass
     shown = [panel for panel in panels if panel.get_visible()]
     if x.is_numeric:
+        _keep_inside(shown, lines)
         for panel in shown:
             _thin(panel.xaxis)
         return

@@ -5,14 +5,14 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
 from anabranch._engine import Scenario
-from anabranch.support import wording
+from anabranch.support import quantities, wording
 
 Value = float | str | bool | None
 
@@ -55,6 +55,21 @@ class Axis:
     def place(self, value: Value) -> float:
         """Where a value is drawn: in the axis's unit, or by its number where there are none."""
         return float(value) / self.scale if self.is_numeric else self.values.index(value)  # type: ignore[arg-type]
+
+    def in_unit(self, unit: str) -> "Axis | None":
+        """The same axis in another unit, such as `s` for `ms`; None if its values have no such."""
+        ratio = quantities.ratio(unit, self.unit) if self.unit else None
+        if ratio is None:
+            return None
+        known = [value for value in self.values if value is not None]
+        places = [value / (self.scale * ratio) for value in known]
+        texts = dict(zip(known, _texts(known, places, unit, {}), strict=True))
+        return replace(
+            self,
+            unit=unit,
+            scale=self.scale * ratio,
+            text=lambda value: _NONE if value is None else texts[value],
+        )
 
 
 def axis_of(scenario: Scenario, cells: pl.DataFrame, name: str) -> Axis:

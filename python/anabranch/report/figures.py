@@ -140,15 +140,22 @@ def distribution(analysis: Analysis) -> Figure:
     ranked = analysis.ranking.filter(pl.col("n") > 0)
     row_of = {cell: i for i, cell in enumerate(analysis.cells["cell"])}
     half = MOST_BOXES // 2
-    for i, row in enumerate(ranked.iter_rows(named=True)):
-        if ranked.height <= MOST_BOXES or i < half or i >= ranked.height - half:
-            values = analysis.values[row_of[row["cell"]]]
-            places.append(values[~np.isnan(values)])
-            names.append(f"{row['rank']}: {_short(box_name(analysis, row), 44)}")
-            ends = float(places[-1].min()), float(places[-1].max())
-            middle, width = sum(ends) / 2, ends[1] - ends[0]
-            mark = of_cell(analysis, row)
-            own.append(replace(mark, x=middle, y=len(names), width=width, height=0.8))
+    shown = [
+        row
+        for i, row in enumerate(ranked.iter_rows(named=True))
+        if ranked.height <= MOST_BOXES or i < half or i >= ranked.height - half
+    ]
+    # Where all have the same axes, these stand once, in the title.
+    axes = {tuple(name for name, _ in _varied(analysis, row)) for row in shown}
+    for row in shown:
+        values = analysis.values[row_of[row["cell"]]]
+        places.append(values[~np.isnan(values)])
+        name = box_name(analysis, row, is_short=len(axes) == 1)
+        names.append(f"{row['rank']}: {_short(name, 44)}")
+        ends = float(places[-1].min()), float(places[-1].max())
+        middle, width = sum(ends) / 2, ends[1] - ends[0]
+        mark = of_cell(analysis, row)
+        own.append(replace(mark, x=middle, y=len(names), width=width, height=0.8))
     with plots.style():
         figure = plots.blank(7, 0.8 + 0.28 * len(places))
         panel = figure.subplots()
@@ -180,6 +187,8 @@ def distribution(analysis: Analysis) -> Figure:
         panel.grid(visible=True, axis="x")
         panel.grid(visible=False, axis="y")
         panel.set_xlabel(analysis.metric)
+        if len(axes) == 1:
+            panel.set_title(f"rank: {', '.join(*axes)}", color=plots.QUIET)
         if ranked.height > MOST_BOXES:
             panel.axhline(half + 0.5, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
         return figure
@@ -270,10 +279,16 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
         return figure
 
 
-def box_name(analysis: Analysis, row: dict[str, object]) -> str:
-    """A cell's values on the axes that differ, in a line."""
+def box_name(analysis: Analysis, row: dict[str, object], *, is_short: bool = False) -> str:
+    """A cell's values on the axes that differ, in a line; without the axes' names if short."""
+    own = _varied(analysis, row)
+    return ", ".join(str(value) if is_short else f"{name} = {value}" for name, value in own)
+
+
+def _varied(analysis: Analysis, row: dict[str, object]) -> list[tuple[str, object]]:
+    """The axes that differ, each with a cell's value."""
     names = {axis.name for axis in analysis.axes}
-    return ", ".join(f"{name} = {value}" for name, value in analysis.key(row) if name in names)
+    return [(name, value) for name, value in analysis.key(row) if name in names]
 
 
 def of_cell(analysis: Analysis, row: Mapping[str, Any]) -> Mark:

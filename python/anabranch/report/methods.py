@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,13 @@ def paragraph(folder: Path) -> str:
     runs = rows.select("scenario_hash", "replication").unique().height
     scenario = study.scenario
     tree = tomllib.loads(scenario.to_toml())
+    swept = {key for _, keys in varied(tree.get("sweep", {})) for key in keys}
     asked = store.asked_of(folder, identity, scenario.cell_count)
     sentences = [
         f"We simulated with Anabranch {engine.partition('+')[0]} [{KEY}]"
         f" (engine {engine}), a deterministic packet-level simulator.",
-        f"In the scenario {scenario.name} (hash {scenario.hash}), {_listed(_flows(tree))};"
-        f" {_listed(_links(tree))}.",
+        f"In the scenario {scenario.name} (hash {scenario.hash}), {_listed(_flows(tree, swept))};"
+        f" {_listed(_links(tree, swept))}.",
         *_sweep(scenario),
         _runs(study, counts, runs, tree),
         *(stopping(scenario) if asked is None else []),
@@ -121,33 +123,111 @@ def _listed(parts: Iterator[str]) -> str:
     return "; ".join([*every[:_MOST], *more])
 
 
-def _flows(tree: Mapping[str, Any]) -> Iterator[str]:
+def _flows(tree: Mapping[str, Any], swept: AbstractSet[str]) -> Iterator[str]:
     for name, flow in tree["flows"].items():
         transport, app = flow["transport"], flow["app"]
-        parts = [f"profile {transport['profile']}"] if "profile" in transport else []
-        parts += [
-            str(transport[key]["kind"]).replace("_", "-")
-            for key in ("policy", "cc", "coupling", "scheduler")
-            if isinstance(transport.get(key), dict)
-        ]
         count = flow.get("count", 1)
         several = f" ({count} of them)" if count > 1 else ""
-        codec = f", codec {app['codec']}" if "codec" in app else ""
+        sends = [app["kind"].replace("_", " "), *_settings(app, f"flows.{name}.app", swept)]
+        how = list(_settings(transport, f"flows.{name}.transport", swept, zeros=True))
         yield (
-            f"the flow {name}{several} ({app['kind'].replace('_', ' ')}{codec}) goes from"
+            f"the flow {name}{several} ({', '.join(sends)}) goes from"
             f" {flow['from']} to {flow['to']} over {' and '.join(flow['paths'])} by"
-            f" {can(transport['kind']).title}" + (f" ({', '.join(parts)})" if parts else "")
+            f" {can(transport['kind']).title}" + (f" ({', '.join(how)})" if how else "")
         )
 
 
-def _links(tree: Mapping[str, Any]) -> Iterator[str]:
+def _links(tree: Mapping[str, Any], swept: AbstractSet[str]) -> Iterator[str]:
+    """What links have; those that have the same are described once."""
+    alike: dict[str, list[str]] = {}
     for name, link in tree["links"].items():
-        facts = [str(link[key]) for key in ("rate", "delay") if isinstance(link.get(key), str)]
-        for key, word in (("queue", "queue"), ("loss", "losses"), ("radio", "radio")):
-            if isinstance(link.get(key), dict) and link[key]["kind"] != "none":
-                kind = link[key]["kind"].replace("_", "-").replace("gilbert", "Gilbert")
-                facts.append(f"{kind} {word}")
-        yield f"the link {name} has {', '.join(facts)}"
+        alike.setdefault(", ".join(_link(link, f"links.{name}", swept)), []).append(name)
+    for facts, names in alike.items():
+        several = len(names) > 1
+        listed = f"{', '.join(names[:-1])} and {names[-1]}" if several else names[0]
+        yield f"the link{'s' * several} {listed} {'have' if several else 'has'} {facts}"
+
+
+def _link(link: Mapping[str, Any], path: str, swept: AbstractSet[str]) -> Iterator[str]:
+    """Rate, delay, queue, losses and whatever else a link does to packets."""
+    for key in ("rate", "delay"):
+        if f"{path}.{key}" in swept:
+            yield f"a varied {key}"
+        elif link.get(key, 0) not in _NOTHING:
+            known = isinstance(link[key], str)
+            yield f"{link[key] if known else f'a {key} by a timetable'}" + (
+                " of delay" * known * (key == "delay")
+            )
+    for key, word in (("queue", "queue"), ("loss", "losses"), ("radio", "radio")):
+        own = link.get(key)
+        if isinstance(own, dict) and own["kind"] != "none":
+            kind = own["kind"].replace("_", "-").replace("gilbert", "Gilbert")
+            settings = ", ".join(_settings(own, f"{path}.{key}", swept))
+            yield f"{kind} {word}" + (f" ({settings})" if settings else "")
+    for traffic in link.get("cross_traffic", []):
+        settings = ", ".join(_settings(traffic, f"{path}.cross_traffic", swept))
+        yield f"{traffic['kind'].replace('poisson', 'Poisson')} cross traffic ({settings})"
+    yield from _settings(link, path, swept, but=_SAID)
+    if reverse := link.get("reverse"):
+        yield "towards its first end " + ", ".join(_link(reverse, f"{path}.reverse", swept))
+
+
+_SAID = {"ends", "rate", "delay", "queue", "loss", "radio", "cross_traffic", "reverse"} | {
+    "up",
+    "down",
+}
+"""Keys of a link that have words of their own, or say nothing of a link that is up."""
+
+_NOTHING: tuple[Any, ...] = ("0", "0 s", 0, False, {}, [])
+"""Values of settings that say that a thing is not there."""
+
+
+def _settings(
+    table: Mapping[str, Any],
+    path: str,
+    swept: AbstractSet[str],
+    *,
+    zeros: bool = False,
+    but: AbstractSet[str] = frozenset(),
+) -> Iterator[str]:
+    """The settings of a table, each with its value or `varied`; what is zero only with `zeros`."""
+    for key, value in table.items():
+        if key in but or key in {"kind", "measure"} or value == "a_to_b":
+            continue
+        word = " ".join(_WRITTEN.get(part, part) for part in key.split("_"))
+        if f"{path}.{key}" in swept:
+            yield f"{word} varied"
+        elif isinstance(value, dict):
+            zeros_of_it = zeros or "kind" not in value
+            own = list(_settings(value, f"{path}.{key}", swept, zeros=zeros_of_it))
+            kind = str(value.get("kind", "")).replace("_", "-")
+            kind = "varied" if f"{path}.{key}.kind" in swept else kind
+            if "timetable" in value:
+                yield f"{word} by a timetable"
+            elif value.keys() == {"from", "to"}:
+                yield f"{word} {value['from']} to {value['to']}"
+            elif kind or own:
+                words = [word, kind, " and ".join(own)]
+                yield " ".join(part for part in words if part)
+        elif isinstance(value, list):
+            yield f"{word} by a list"
+        elif value is True:
+            yield word
+        elif zeros or value not in _NOTHING:
+            text = str(value).replace("_", "-") if isinstance(value, str) else str(value)
+            yield f"{text} packets" if key == "packets" else f"{word} {text}"
+
+
+_WRITTEN = {
+    "association": "Association",
+    "cc": "congestion control",
+    "hb": "heartbeat",
+    "max": "maximum",
+    "min": "minimum",
+    "rto": "RTO",
+    "sack": "SACK",
+}
+"""Words of settings as papers write them."""
 
 
 def _sweep(scenario: Scenario) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The scenarios that come with the package, and new ones made from them."""
 
+import keyword
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from anabranch.support.files import write_atomically
 
 _NONE: Mapping[str, Callable[[], str]] = MappingProxyType({})
 _FOLDER = Path(__file__).parents[1] / "scenarios"
+_PLUGIN = Path(__file__).parents[1] / "plugins" / "starter.py"
 
 
 def scenarios() -> dict[str, Path]:
@@ -59,3 +61,19 @@ def create(target: Path, template: str, others: Mapping[str, Callable[[], str]] 
         raise AnabranchError(f"{path} exists already: choose another name")
     write_atomically(path, text.encode())
     return path
+
+
+def create_plugin(path: Path) -> tuple[Path, str]:
+    """Writes a congestion control to start from as a class of Python; gives its file and class."""
+    if not path.stem.isidentifier() or keyword.iskeyword(path.stem):
+        raise AnabranchError(
+            f"`{path}` is not a name for a module of Python; use letters, digits and `_`, with a"
+            " letter first"
+        )
+    if path.exists():
+        raise AnabranchError(f"{path} exists already: choose another name")
+    made = "".join(part[:1].upper() + part[1:] for part in path.stem.split("_")) or "Mine"
+    text = _PLUGIN.read_text("utf-8")
+    text = text.replace("class Mine(", f"class {made}(").replace('"mine"', f'"{path.stem}"')
+    write_atomically(path, text.encode())
+    return path, made

@@ -137,7 +137,7 @@ class Study:
         metric
             The scalar, `call.mos`.
         x
-            The axis to draw it against; the first one with numbers if not given.
+            The axis to draw it against; the one with the most numbers if not given.
         by
             The axis whose values have a line each; if not given, another axis, if there is one.
         panels
@@ -152,7 +152,8 @@ class Study:
         font_size
             In points.
         labels
-            Words for the scalar and the axes, `{"rto_max": "RTO.Max (s)"}`.
+            Words for the scalar and the axes, `{"rto_max": "RTO.Max (s)"}`. A unit in brackets at
+            the end is the one that the values get.
 
         Raises
         ------

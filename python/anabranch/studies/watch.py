@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anabranch import stats
+from anabranch import stats, store
+from anabranch.errors import AnabranchError
 from anabranch.support import wording
 
 USUAL = ("*.mos", "*.goodput*")
@@ -18,6 +20,16 @@ def usual(names: Iterable[str]) -> str | None:
     """The scalar to watch if none is asked for."""
     names = list(names)
     return next((name for form in USUAL for name in names if fnmatchcase(name, form)), None)
+
+
+def usual_of(folder: Path) -> str:
+    """The scalar to show of a study folder if none is asked for: the usual one, or the first."""
+    store.read_identity(folder)
+    known = sorted(store.scalars(folder))
+    metric = usual(known) or next(iter(known), None)
+    if metric is None:
+        raise AnabranchError(f"{folder} has no rows yet: `anabranch sweep` computes them")
+    return metric
 
 
 class Watch:

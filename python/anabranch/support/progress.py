@@ -231,11 +231,19 @@ class _Length:
         self._rate = _Rate()
         self._begun = time.monotonic()
         self._is_judged = False
+        self._since_first: _Rate | None = None
+        """Counts from the first runs that finish: before them, workers may have had to start."""
 
     def update(self, status: Status) -> None:
         rate = self._rate(status.done)
-        if self._is_judged or rate <= 0 or time.monotonic() - self._begun < _JUDGED_SECONDS:
+        if self._is_judged or rate <= 0:
             return
+        if self._since_first is None:
+            self._since_first = _Rate()
+        later = self._since_first(status.done)
+        if later <= 0 or time.monotonic() - self._begun < _JUDGED_SECONDS:
+            return
+        rate = max(rate, later)
         self._is_judged = True
         seconds = _left(status, rate)
         if seconds <= _LONG_SECONDS or in_notebook():

@@ -1,6 +1,7 @@
 """Quantities on the command line, which the engine reads as it does those in scenarios."""
 
 import re
+from contextlib import suppress
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
@@ -19,6 +20,19 @@ def bits_per_second(text: str) -> float:
 def octets(text: str) -> float:
     """A size such as `64 KiB`, in bytes."""
     return _engine.quantity("size", text)
+
+
+def ratio(unit: str, other: str) -> float | None:
+    """How much of another unit a unit is: 1000 for `s` and `ms`; None if they measure other things.
+
+    Units are those of scenarios: of durations, rates and sizes.
+    """
+    if unit == other:
+        return 1.0
+    for kind in ("duration", "rate", "size"):
+        with suppress(ValueError):
+            return _engine.quantity(kind, f"1 {unit}") / _engine.quantity(kind, f"1 {other}")
+    return None
 
 
 _INCHES = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72}

@@ -31,7 +31,7 @@ CLOCKS = (8000, 16000, 48000, 90000, 44100, 22050, 32000, 24000, 12000, 11025)
 
 _ASSIGNED = frozenset({0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 25, 26, 28})
 _ASSIGNED |= {31, 32, 33, 34}
-_DYNAMIC = frozenset({*range(35, 64), *range(96, 128)})
+DYNAMIC = frozenset({*range(35, 64), *range(96, 128)})
 """96 to 127, and where those do not suffice 35 to 63 (RFC 3551 section 3, RFC 5761 section 4)."""
 
 PAYLOADS: dict[int, tuple[str, int]] = {
@@ -109,7 +109,7 @@ def streams(
     -------
     The streams with most packets first; none where the datagrams do not behave so.
     """
-    known = np.isin(payload_types, sorted(_ASSIGNED | _DYNAMIC))
+    known = np.isin(payload_types, sorted(_ASSIGNED | DYNAMIC))
     candidates = np.flatnonzero(is_candidate & known)
     if len(candidates) < FEWEST_PACKETS:
         return []

@@ -9,7 +9,7 @@ pub(crate) mod files;
 pub(crate) mod include;
 mod lines;
 mod models;
-mod names;
+pub(crate) mod names;
 pub(crate) mod shorthand;
 pub mod sweep;
 pub(crate) mod tree;

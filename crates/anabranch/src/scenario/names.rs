@@ -7,7 +7,7 @@ const LONGEST: usize = 64;
 
 /// The name that is nearest to the given one, if one is near: a third of its letters may differ, or it may be
 /// a name's beginning.
-pub(super) fn closest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn closest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
     let letters = given.chars().take(LONGEST + 1).count();
     if !(2..=LONGEST).contains(&letters) {
         return None;

@@ -6,6 +6,7 @@ use anabranch_transport::rng::fnv1a;
 use indexmap::{IndexMap, IndexSet};
 
 use crate::net::{Direction, DuplexLink, LinkConfig};
+use crate::scenario::names::closest;
 use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
 
 /// A link of a route.
@@ -136,6 +137,14 @@ impl Routes {
         if flow.from == flow.to {
             return error(format!("to: `{}` is where the flow comes from; use another node", flow.to));
         }
+        let nodes: IndexSet<&str> =
+            scenario.links.values().flat_map(|link| &link.ends).map(String::as_str).collect();
+        for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+            if !nodes.contains(node.as_str()) {
+                let nodes: Vec<_> = nodes.into_iter().collect();
+                return error(format!("{key}: no link ends at `{node}`; {}", instead(node, &nodes)));
+            }
+        }
         if flow.paths.is_empty() {
             return error("paths: the list is empty; name at least one path".into());
         }
@@ -152,8 +161,8 @@ impl Routes {
         for path_name in &flow.paths {
             let Some(path) = scenario.paths.get(path_name) else {
                 return error(format!(
-                    "paths: there is no path `{path_name}`; there is {}",
-                    names(&scenario.paths)
+                    "paths: there is no path `{path_name}`; {}",
+                    instead_in(path_name, &scenario.paths)
                 ));
             };
             if flow.ip == IpVersion::Ipv6
@@ -252,7 +261,7 @@ pub(super) fn path_ends<'a>(
         return error("the list is empty; name at least one link".into());
     };
     let Some(link) = scenario.links.get(first) else {
-        return error(format!("there is no link `{first}`; there is {}", names(&scenario.links)));
+        return error(format!("there is no link `{first}`; {}", instead_in(first, &scenario.links)));
     };
     // The node to which the links lead from this one, if they can be followed from it.
     let follow = |start: &'a str| {
@@ -300,7 +309,7 @@ impl Walk<'_> {
         let mut hops = Vec::new();
         for name in via {
             let Some((index, _, link)) = self.links.get_full(name) else {
-                return error(format!("there is no link `{name}`; there is {}", names(self.links)));
+                return error(format!("there is no link `{name}`; {}", instead_in(name, self.links)));
             };
             let [first, second] = &link.ends;
             let (direction, next) = if first == node {
@@ -324,18 +333,22 @@ impl Walk<'_> {
     }
 }
 
-/// The names of a section for a message, at most ten of them.
-fn names<T>(section: &IndexMap<String, T>) -> String {
-    match section.len() {
-        0 => "none".into(),
-        count => {
-            let mut list: Vec<String> = section.keys().take(10).map(|name| format!("`{name}`")).collect();
-            if count > 10 {
-                list.push(format!("and {} more", count - 10));
-            }
-            list.join(", ")
-        }
+/// What there is in place of a name that is not among these: the one that was probably meant, and at most ten.
+fn instead(given: &str, names: &[&str]) -> String {
+    let mut list: Vec<String> = names.iter().take(10).map(|name| format!("`{name}`")).collect();
+    if names.len() > 10 {
+        list.push(format!("and {} more", names.len() - 10));
     }
+    let there = if names.is_empty() { "none".into() } else { list.join(", ") };
+    match closest(given, names) {
+        Some(name) => format!("did you mean `{name}`? There is {there}"),
+        None => format!("there is {there}"),
+    }
+}
+
+/// The same of the names of a section.
+fn instead_in<T>(given: &str, section: &IndexMap<String, T>) -> String {
+    instead(given, &section.keys().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Checks what can be wrong with a path even if no flow uses it.
@@ -350,7 +363,7 @@ pub(super) fn check_path(scenario: &Scenario, name: &str, path: &PathConfig) -> 
         .flat_map(|(key, way)| way.iter().flat_map(move |way| way.iter().map(move |link| (key, link))))
     {
         if !scenario.links.contains_key(link) {
-            return error(format!("{key}: there is no link `{link}`; there is {}", names(&scenario.links)));
+            return error(format!("{key}: there is no link `{link}`; {}", instead_in(link, &scenario.links)));
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ from rich.console import Group
 from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, tables
+from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
 from anabranch.support import capture, holes, quic, stdin, terminal, wording
 
@@ -103,7 +104,15 @@ class Explained:
             "least ms", "wait ms", "95 % ms", "most ms",
         )  # fmt: skip
         rows = [_row(way) for ways in self.ways for way in ways]
-        return terminal.side_by_side(heads, rows, width, 2)
+        # Nothing shows delays of one end's datagrams, and none of them is retransmitted.
+        shown = [
+            index
+            for index, head in enumerate(heads)
+            if any(row[index] for row in rows)
+            and not (head == "retransmitted" and self.flow.protocol in _DATAGRAMS)
+        ]
+        kept = [[row[index] for index in shown] for row in rows]
+        return terminal.side_by_side([heads[index] for index in shown], kept, width, 2)
 
     def sentences(self) -> list[str]:
         """What it lost time and data to, with amounts; the main cause first."""
@@ -111,6 +120,8 @@ class Explained:
         if self.main is not None:
             kind = "none" if self.main.kind == "nothing" else self.main.kind
             on = f", on {self.main.path}" if self.main.path else ""
+            if kind != "none" and (call := _worst(self.calls)) is not None:
+                on = f", on {call.section}"
             said.append(f"Main cause: {kind}{on}. {self.main.advice}".rstrip())
         said += self.notes
         sender = self._main_sender()
@@ -352,16 +363,30 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
             notes.append(f"{section}: {causes.losses(lost)}.{waited}")
             if stream is not None:
                 told = reported(*_reporting(direction, journeys), stream.source)
-                one = calls.rate(flow.name, section, direction, stream, codec=codec, reported=told)
+                one = calls.rate(
+                    flow.name,
+                    section,
+                    direction,
+                    stream,
+                    codec=codec,
+                    reported=told,
+                    every=journeys.directions,
+                    names=journeys.names,
+                )
                 said += one.sentences(_found_by(file, direction, journeys))
                 rated.append(one)
     if flow.protocol == "QUIC":
         notes += _of_quic(flow)
     notes += said
-    worst = min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
+    worst = _worst(rated)
     named = [] if worst is None else worst.causes([])
     main = named[0] if named else None
     return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+
+
+def _worst(rated: Sequence[Rated]) -> Call | None:
+    """The direction of a call that is worth least."""
+    return min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
 
 
 def _of_quic(flow: Flow) -> list[str]:

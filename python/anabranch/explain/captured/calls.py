@@ -6,7 +6,7 @@ end has no delay of the path.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.explain.calls import RELEVANT, Call, Cost, burst_ratio, shapley
-from anabranch.support import rtp, wording
+from anabranch.support import redundancy, rtp, wording
 
+from .beside import Beside
+from .beside import find as find_beside
 from .journeys import Direction
+from .packets import heads_of
 from .rtcp import Reported
 
 DEPTH_MS = 100.0
@@ -74,13 +77,21 @@ class Rated:
     """Delays of the path in ms, each with the MOS that the call would have; none if it is known."""
     reported: Reported | None = None
     """What RTCP says of it."""
+    repeats: int = 0
+    """How many frames before its own most packets repeat (RFC 2198)."""
+    repaired: int = 0
+    """Frames that came only so."""
+    beside: Beside | None = None
+    """What else was sent while packets came too late."""
 
     def sentences(self, capture: Sequence[str]) -> list[str]:
         """What came, and what it is worth.
 
         `capture` are the words by which `anabranch profile` finds the packets.
         """
-        said = [self._came(), *self._heard()]
+        said = [self._came(), *self._redundant(), *self._heard()]
+        if self.beside is not None:
+            said.append(self.beside.sentence())
         if self.call is None:
             return [*said, f"{self.section}: {self.why}"] if self.why else said
         said += self.call.sentences()
@@ -91,11 +102,26 @@ class Rated:
             best = "; ".join(f"{what}: {mos:.2f}" for what, mos in self.others)
             said.append(f"What would help, by its MOS: {best}.")
         if self.call.mos < self.call.best - RELEVANT:
+            is_loaded = self.beside is not None and self.beside.protocol == "TCP"
             said.append(
                 f"Settings that would help: `anabranch profile {shlex.join(capture)} --out "
-                "path.toml`, then `anabranch advise --paths path.toml --goal mos --transport udp`."
+                "path.toml`, then `anabranch advise --paths path.toml --goal mos --transport udp"
+                f"{' --beside-bulk' * is_loaded}`."
             )
         return said
+
+    def _redundant(self) -> list[str]:
+        """What redundancy made of the losses."""
+        if not self.repeats:
+            return []
+        frames = "the frame" if self.repeats == 1 else f"the {self.repeats} frames"
+        left = self.lost - self.repaired
+        shares = [wording.number(100 * count / self.frames, 3) for count in (self.lost, left)]
+        return [
+            f"{self.section}: each packet repeats {frames} before its own (RFC 2198): of "
+            f"{self.frames:,} frames {self.lost:,} were lost without that ({shares[0]} %) and "
+            f"{left:,} with it ({shares[1]} %); delays count as of the repetition."
+        ]
 
     def _came(self) -> str:
         text = f"{self.section}: RTP of payload type {self.payload_type}"
@@ -147,6 +173,8 @@ def rate(
     *,
     codec: str | None,
     reported: Reported,
+    every: Sequence[Direction] = (),
+    names: Mapping[bytes, str] | None = None,
 ) -> Rated:
     """Rates what a direction's stream of RTP is worth.
 
@@ -160,12 +188,18 @@ def rate(
         One of `anabranch list codecs`; that of the payload type if not given.
     reported
         What RTCP says of the stream.
+    every, names
+        All directions of the capture, and its names of hosts: what else was sent meanwhile.
     """
     arrived, delay_ms = _arrivals(way, stream)
     if delay_ms is None and reported.samples:
         delay_ms = 1e3 * reported.round_trip_s / 2
     lost = np.isnan(arrived.seen_s)
-    clock = stream.clock_hz
+    redundant = redundancy.found(stream, *heads_of(way.packets, way.sent.row[stream.rows]))
+    kind, clock = stream.payload_type, stream.clock_hz
+    if redundant is not None:
+        kind = redundant.payload_type
+        clock = rtp.PAYLOADS[kind][1] if kind in rtp.PAYLOADS else clock
     packet_ms = float("nan")
     late = np.full(len(lost), np.nan)
     jitter = np.zeros(1)
@@ -174,8 +208,12 @@ def rate(
         packet_ms = float(np.median(steps))
         jitter = _jitter_ms(arrived, clock)
         late = _lateness_ms(arrived, clock)
-    known = codec or rtp.codec_of(stream.payload_type)
-    heard = _Heard(lost, late, packet_ms, delay_ms, known)
+    missing = lost
+    if redundant is not None and clock is not None:
+        late = _repaired_ms(arrived, late, stream, redundant, clock)
+        missing = np.isnan(late)
+    known = codec or rtp.codec_of(kind)
+    heard = _Heard(missing, late, packet_ms, delay_ms, known, is_redundant=redundant is not None)
     is_late = heard.is_late(DEPTH_MS)
     rated = Rated(
         section,
@@ -185,7 +223,7 @@ def rate(
         int(lost.sum()),
         int(is_late.sum()),
         int((np.diff(stream.numbers) < 0).sum()),
-        burst_ratio(lost | is_late),
+        burst_ratio(missing | is_late),
         packet_ms,
         float(jitter.mean()),
         float(jitter.max()),
@@ -194,6 +232,9 @@ def rate(
         "",
         None,
         reported=reported,
+        repeats=0 if redundant is None else redundant.repeats,
+        repaired=int((lost & ~missing).sum()),
+        beside=find_beside(way, arrived.seen_s[is_late & ~lost], every, names or {}),
     )
     if clock == _VIDEO_HZ and codec is None:
         return replace(rated, codec=None, why="Its clock of 90 kHz is that of video: no MOS.")
@@ -201,7 +242,7 @@ def rate(
         return replace(rated, why="No clock of RTP fits its time stamps: no MOS.")
     if known is None:
         why = (
-            f"Its packets do not say which codec payload type {stream.payload_type} is: "
+            f"Its packets do not say which codec payload type {kind} is: "
             "--codec CODEC rates the call."
         )
         return replace(rated, why=why)
@@ -235,6 +276,7 @@ def _arrivals(way: Direction, stream: rtp.Stream) -> tuple[_Arrived, float | Non
     far = way.far()
     sent = way.sent.sent_s[stream.rows]
     seen = sent if far is None else way.sent.at({far})[stream.rows]
+    seen = np.where(way.sent.is_dropped()[stream.rows], np.nan, seen)
     places = stream.numbers - stream.numbers.min()
     count = int(places.max()) + 1
     first = np.full(count, np.inf)
@@ -277,6 +319,26 @@ def _lateness_ms(arrived: _Arrived, clock: int) -> NDArray[np.float64]:
     return late
 
 
+def _repaired_ms(
+    arrived: _Arrived,
+    late_ms: NDArray[np.float64],
+    stream: rtp.Stream,
+    redundant: redundancy.Redundant,
+    clock: int,
+) -> NDArray[np.float64]:
+    """How late each frame is with what later packets repeat; NaN where it did not come at all."""
+    stamps = arrived.stamps
+    places = redundancy.copies(stream, redundant, stamps)
+    carriers = stream.numbers[redundant.of] - stream.numbers.min()
+    known = (places >= 0) & (carriers < len(late_ms))
+    places, carriers, of = places[known], carriers[known], redundant.stamps[known]
+    # The same clock: a repetition is later than its packet by what its frame is older.
+    found = late_ms[carriers] + (stamps[carriers] - of) / clock * 1e3
+    best = late_ms.copy()
+    np.fmin.at(best, places, found)
+    return best
+
+
 class _Heard:
     """What a listener hears with other settings, by the E-model."""
 
@@ -287,7 +349,10 @@ class _Heard:
         packet_ms: float,
         delay_ms: float | None,
         codec: str | None,
+        *,
+        is_redundant: bool = False,
     ) -> None:
+        self.is_redundant = is_redundant
         self.lost, self.late_ms, self.packet_ms = lost, late_ms, packet_ms
         self.delay_ms = delay_ms or 0.0
         self.codec = codec or ""
@@ -382,8 +447,12 @@ class _Heard:
             key=lambda one: one[1],
         )
         found = [(f"a jitter buffer of {depth_ms:g} ms", mos)]
-        doubled = self.mos(is_doubled=True)
-        found.append(("each frame once more in the next packet (RFC 2198)", doubled))
+        if not self.is_redundant:
+            doubled = self.mos(is_doubled=True)
+            found.append(("each frame once more in the next packet (RFC 2198)", doubled))
+        if self.is_late(DEPTH_MS).any():
+            spared = self.mos(late=False)
+            found.append(("no waiting (a queue of its own at the slowest link)", spared))
         if self.codec == "g711":
             concealing = _Heard(self.lost, self.late_ms, self.packet_ms, self.delay_ms, "g711+plc")
             found.append(("concealment of losses (g711+plc)", concealing.mos()))

@@ -159,6 +159,7 @@ def losses(
         lost, known_by = dropped | (np.isnan(at_s) & (times < latest)), "places"
     elif stream is not None:
         lost, times = _rtp_gaps(times, stream)
+        lost[(stream.numbers - stream.numbers.min())[dropped[stream.rows]]] = True
         known_by = "numbers"
         late = int((np.diff(stream.numbers) < 0).sum())
     elif way.protocol == "UDP":

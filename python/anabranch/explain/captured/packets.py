@@ -64,6 +64,18 @@ def rtp_of(packets: Packets, rows: Integers) -> Rtp:
     return Rtp(index[may_be], (head[:, 1] & 127).astype(np.int64), number, stamp, source)
 
 
+def heads_of(
+    packets: Packets, rows: Integers
+) -> tuple[NDArray[np.uint8], NDArray[np.integer], NDArray[np.integer]]:
+    """The first bytes of each of these datagrams, how many are there, and how long each was."""
+    at, index = _datagrams(packets, rows)
+    table = packets.datagrams
+    head = np.zeros((len(rows), table.head.shape[1]), dtype=np.uint8)
+    captured = np.zeros(len(rows), dtype=np.int64)
+    head[index], captured[index] = table.head[at], table.captured[at]
+    return head, captured, packets.payload[rows]
+
+
 _SENDER_REPORT, _RECEIVER_REPORT = 200, 201
 _BLOCK_AT = {_SENDER_REPORT: 28, _RECEIVER_REPORT: 8}
 """Where the first block of a report begins."""

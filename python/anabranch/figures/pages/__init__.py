@@ -288,8 +288,8 @@ def _show(axes: Axes, left: float, right: float) -> None:
 def _columns(axes: Axes) -> list[float]:
     """The positions of the columns of axes whose cells contain text; empty for other axes."""
     places = [float(place) for place in axes.get_xticks()]
-    is_table = len(axes.texts) > _NAME and isinstance(axes.xaxis.get_major_locator(), FixedLocator)
-    return places if is_table else []
+    has_cells = len(axes.texts) > (0 if axes.images else _NAME)
+    return places if has_cells and isinstance(axes.xaxis.get_major_locator(), FixedLocator) else []
 
 
 def _stack(figure: Figure, panels: Sequence[Axes], columns: int, side_by_side: int) -> None:
