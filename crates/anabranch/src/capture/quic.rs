@@ -409,6 +409,7 @@ mod tests {
             destination,
             source,
             token,
+            path_id: 0,
             number,
             number_bytes: 2,
             key_phase: false,

@@ -21,6 +21,8 @@ pub struct Packet {
     pub source: ConnectionId,
     /// The token of an Initial packet.
     pub token: Box<[u8]>,
+    /// The path ID that the destination is for, 0 without multipath (RFC 10069): it owns the packet number.
+    pub path_id: u32,
     /// The packet number, all of it.
     pub number: u64,
     /// How many bytes of it are sent.
