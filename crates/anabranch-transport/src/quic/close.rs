@@ -171,12 +171,12 @@ impl Connection {
     /// is shorter would never find out that nothing arrives.
     pub(super) fn on_keep_alive_timer(&mut self, now: Time) {
         self.keep_alive_timer = Time::NEVER;
-        if self.paths.iter().any(|path| path.space.sent.eliciting > 0) {
+        let place = if self.multipath.is_some() { self.first_open().unwrap_or(0) } else { 0 };
+        if self.space(SpaceId::Data(place)).sent.eliciting > 0 {
             self.keep_alive_timer = self.parameters.keep_alive.map_or(Time::NEVER, |every| now + every);
             return;
         }
         self.wants.ping = true;
-        let place = if self.multipath.is_some() { self.first_open().unwrap_or(0) } else { 0 };
         self.space_mut(SpaceId::Data(place)).probes += 1;
     }
 }

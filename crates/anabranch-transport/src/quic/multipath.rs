@@ -21,10 +21,10 @@ use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::flow::{PathId, Side};
 use crate::path::PathState;
-use crate::path::scheduler::{AnyScheduler, Decision, PathView, Pending, Scheduler as _};
+use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::rng::Draw as _;
 use crate::time::Time;
-use crate::wire::quic::{ConnectionId, Frame, Packet, Stream};
+use crate::wire::quic::{ConnectionId, Frame, LEAST_SAMPLED, Packet, Stream};
 
 /// IDs that are issued for each further path: one, and one to spare.
 const IDS_EACH: u64 = 2;
@@ -311,7 +311,9 @@ impl Connection {
         let mut view = PathView::new(PathId(place as u8));
         view.is_usable = self.works(place) || (!any_works && path.is_ready && self.may_send_on(place));
         view.is_backup = is_own_backup || path.news.wish.is_some_and(|(_, is_backup)| is_backup);
-        view.has_room = congestion.has_room() && congestion.held_until(now).is_none();
+        // A copy leaves when the first one does, whatever the pace of its own path.
+        let is_paced = self.parameters.scheduler != scheduler::Config::Redundant;
+        view.has_room = congestion.has_room() && (!is_paced || congestion.held_until(now).is_none());
         (view.srtt, view.rttvar) = (path.rtt.srtt(), path.rtt.rttvar());
         (view.cwnd, view.ssthresh, view.outstanding) = (state.cwnd, state.ssthresh, congestion.in_flight);
         view.pace = congestion.control.limits().pacing_rate.map(|rate| rate.bits_per_sec() / 8);
@@ -327,7 +329,8 @@ impl Connection {
 
     /// Sends a datagram with data on the first of these paths, and its data again on the others.
     fn send_duplicates(&mut self, now: Time, paths: &[PathId]) -> bool {
-        let Some((first, others)) = paths.split_first() else { return false };
+        let may_leave = |path: &&PathId| self.paths[path.index()].congestion.held_until(now).is_none();
+        let Some(&first) = paths.iter().find(may_leave) else { return false };
         if !self.send_datagram(now, first.index(), Load::Data) {
             return false;
         }
@@ -337,7 +340,7 @@ impl Connection {
             .flat_map(|packet| packet.contents.iter().copied())
             .filter(|content| matches!(content, Content::Stream { .. }))
             .collect();
-        for other in others {
+        for other in paths.iter().filter(|other| **other != first) {
             self.send_copy(now, other.index(), &chunks);
         }
         true
@@ -356,7 +359,11 @@ impl Connection {
             packet.frames.push(Frame::Stream(Stream { id, position, data, fin, has_length }));
             self.stats.bytes_retransmitted += u64::from(length);
         }
-        if !packet.frames.is_empty() {
+        let short = LEAST_SAMPLED.saturating_sub(packet.content() + usize::from(packet.number_bytes));
+        if short > 0 {
+            super::send::pad(&mut packet, short);
+        }
+        if !chunks.is_empty() {
             self.send_packet(now, id, packet, chunks.iter().copied().collect());
         }
     }

@@ -204,8 +204,8 @@ proptest! {
         let mut pair = Pair::seeded([&first, &second], seed);
         *pair.wires = wires;
         pair.wires.others.push((crate::flow::PathId(1), other));
-        open(&mut pair)?;
         if let Some((path, after, lasts)) = outage {
+            open(&mut pair)?;
             pair.write(Side::A, 20_000);
             pair.run_for(ms(after));
             pair.wires.dead.push(crate::flow::PathId(path));
