@@ -282,7 +282,7 @@ impl Connection {
                 break;
             }
         }
-        self.note_limits(now);
+        self.note_limits(now, carrier);
     }
 
     /// What the scheduler says of the next datagram.
@@ -369,15 +369,20 @@ impl Connection {
     }
 
     /// Nothing more leaves: what holds it back, by path (RFC 9002 section 7.8).
-    fn note_limits(&mut self, now: Time) {
-        let waits = self.has_data_to_send();
-        for path in &mut self.paths {
-            let held = path.congestion.held_until(now).filter(|_| path.congestion.has_room());
-            path.congestion.pacing.timer = held.filter(|_| waits && path.is_ready).unwrap_or(Time::NEVER);
+    fn note_limits(&mut self, now: Time, carrier: Option<usize>) {
+        let has_data = self.has_data_to_send();
+        for place in 0..self.paths.len() {
+            let load = if carrier == Some(place) { Load::Control } else { Load::Own };
+            let path = &self.paths[place];
+            let waits = path.standing == Standing::Open
+                && (has_data && path.is_ready || self.has_content(SpaceId::Data(place), load));
+            let congestion = &mut self.paths[place].congestion;
+            let held = congestion.held_until(now).filter(|_| congestion.has_room());
+            congestion.pacing.timer = held.filter(|_| waits).unwrap_or(Time::NEVER);
             if !waits {
-                path.congestion.on_app_limited();
-            } else if held.is_some() || !path.congestion.has_room() {
-                path.congestion.is_limited = true;
+                congestion.on_app_limited();
+            } else if held.is_some() || !congestion.has_room() {
+                congestion.is_limited = true;
             }
         }
         // Data that flow control holds back waits for what is slower.

@@ -109,7 +109,7 @@ impl Connection {
     }
 
     /// Whether a space has something to send, among what may be in this load, that elicits an acknowledgement.
-    fn has_content(&self, id: SpaceId, load: Load) -> bool {
+    pub(super) fn has_content(&self, id: SpaceId, load: Load) -> bool {
         match Handshake::place(id) {
             Some(place) => self.handshake.crypto[place].send.next(u64::MAX).is_some(),
             None => {
