@@ -424,6 +424,7 @@ fn content_for_listener(datagram: &[u8]) -> Option<Content> {
                 number: 0,
                 number_bytes: 1,
                 key_phase: false,
+                key_updates: 0,
                 frames: [].into_iter().collect(),
                 parameters: None,
             };

@@ -165,6 +165,7 @@ fn refuse(packet: &Packet) -> Content {
         number: 0,
         number_bytes: 1,
         key_phase: false,
+        key_updates: 0,
         frames: [frame].into_iter().collect(),
         parameters: None,
     };
@@ -203,6 +204,7 @@ mod tests {
             number: 0,
             number_bytes: 1,
             key_phase: false,
+            key_updates: 0,
             frames: [Frame::Crypto { position: 0, data }].into_iter().collect(),
             parameters: None,
         }

@@ -1,6 +1,8 @@
 //! Key updates (RFC 9001 section 6): the key phase in which an end sends, and that in which its peer does.
 //! The phases of a direction follow each other; a packet says by one bit which of two neighbours it is of.
 
+use std::cmp::Ordering;
+
 use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
@@ -14,10 +16,10 @@ pub(super) struct KeyPhases {
     /// How many times this end has changed its phase, and the peer its own.
     sending: u64,
     receiving: u64,
-    /// By path ID, the number of this end's first packet in its phase (0 where it is not said), and the lowest
-    /// one that came in the peer's, if one has.
+    /// The number of this end's first packet in its phase, by path ID, 0 where it is not said.
     first_sent: SmallVec<[u64; 1]>,
-    first_received: SmallVec<[Option<u64>; 1]>,
+    /// The lowest number that came in the peer's, without several paths.
+    first_received: u64,
     /// When the peer's phase began.
     received_since: Time,
     /// When the peer acknowledged the first packet of this end's phase.
@@ -34,15 +36,6 @@ impl KeyPhases {
         self.first_sent.get(place).copied().unwrap_or(0)
     }
 
-    /// A packet of the peer's phase has come on a path.
-    fn note_received(&mut self, place: usize, number: u64) {
-        if self.first_received.len() <= place {
-            self.first_received.resize(place + 1, None);
-        }
-        let first = &mut self.first_received[place];
-        *first = Some(first.map_or(number, |first| first.min(number)));
-    }
-
     /// The peer acknowledges a packet with this number.
     pub(super) fn on_acknowledged(&mut self, now: Time, place: usize, number: u64) {
         if number >= self.first_sent(place) {
@@ -55,26 +48,24 @@ impl Connection {
     /// Takes the key phase of a packet with a short header; whether its key is still there.
     ///
     /// Section 6.3: the bit and the number say of which phase it is. Section 6.5: the keys of the phase
-    /// before are kept for three probe timeouts. Of a path on which nothing has come in this phase (RFC 10069
-    /// section 2.5) the number says nothing: for that time, its packets are of the phase before.
-    pub(super) fn take_key_phase(
-        &mut self,
-        now: Time,
-        place: usize,
-        packet: &Packet,
-    ) -> Result<bool, Violation> {
+    /// before are kept for three probe timeouts. With several paths a number says nothing on a path on which
+    /// nothing has come in this phase; who has keys tries them.
+    pub(super) fn take_key_phase(&mut self, now: Time, packet: &Packet) -> Result<bool, Violation> {
         let phases = &self.key_phases;
-        if packet.key_phase == (phases.receiving % 2 == 1) {
-            self.key_phases.note_received(place, packet.number);
-            return Ok(true);
-        }
-        let is_kept = phases.receiving > 0 && now < phases.received_since + self.longest_timeout() * 3;
-        let is_old = match phases.first_received.get(place).copied().flatten() {
-            Some(first) => packet.number < first,
-            None => is_kept,
+        let order = if self.multipath.is_some() {
+            packet.key_updates.cmp(&phases.receiving)
+        } else if packet.key_phase == (phases.receiving % 2 == 1) {
+            Ordering::Equal
+        } else {
+            packet.number.cmp(&phases.first_received).then(Ordering::Greater)
         };
-        if is_old {
-            return Ok(is_kept);
+        match order {
+            Ordering::Equal => {
+                self.key_phases.first_received = phases.first_received.min(packet.number);
+                return Ok(true);
+            }
+            Ordering::Less => return Ok(now < phases.received_since + self.longest_timeout() * 3),
+            Ordering::Greater => {}
         }
         let follows = phases.sending == phases.receiving;
         if follows && phases.sending > 0 && self.sent_in_phase() == 0 {
@@ -86,9 +77,7 @@ impl Connection {
         }
         let phases = &mut self.key_phases;
         phases.receiving += 1;
-        phases.received_since = now;
-        phases.first_received.clear();
-        phases.note_received(place, packet.number);
+        (phases.first_received, phases.received_since) = (packet.number, now);
         if follows {
             // Section 6.2: this end follows before it acknowledges the packet.
             self.begin_key_phase();

@@ -127,7 +127,7 @@ impl Connection {
             Level::ZeroRtt => return,
         };
         if packet.level == Level::OneRtt {
-            match self.take_key_phase(now, place, &packet) {
+            match self.take_key_phase(now, &packet) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(violation) => return self.fail(now, violation),

@@ -227,6 +227,7 @@ impl Connection {
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
             key_phase: level == Level::OneRtt && self.key_phases.bit(),
+            key_updates: if level == Level::OneRtt { self.key_updates() } else { 0 },
             frames: SmallVec::new(),
             parameters: None,
         }

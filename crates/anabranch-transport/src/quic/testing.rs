@@ -290,6 +290,7 @@ impl Drill {
             number,
             number_bytes: 4,
             key_phase: false,
+            key_updates: 0,
             frames: SmallVec::from_vec(frames),
             parameters: None,
         }

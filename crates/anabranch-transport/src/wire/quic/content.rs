@@ -201,6 +201,7 @@ impl Content {
                     number,
                     number_bytes,
                     key_phase,
+                    key_updates: 0,
                     frames: frames.into(),
                     parameters: None,
                 }),
@@ -308,6 +309,7 @@ mod tests {
                 number,
                 number_bytes,
                 key_phase: level == Level::OneRtt && key_phase,
+                key_updates: 0,
                 frames: frames.into(),
                 parameters: None,
             }
@@ -415,6 +417,7 @@ mod tests {
             number,
             number_bytes: 4,
             key_phase: false,
+            key_updates: 0,
             frames: [Frame::Ping].into_iter().collect(),
             parameters: None,
         }

@@ -105,6 +105,7 @@ mod tests {
             number,
             number_bytes,
             key_phase: false,
+            key_updates: 0,
             frames,
             parameters,
         }

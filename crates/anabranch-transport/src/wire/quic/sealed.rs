@@ -123,6 +123,7 @@ mod tests {
                     number: 0x0102_0304,
                     number_bytes,
                     key_phase: false,
+                    key_updates: 0,
                     frames: [
                         Frame::Ping,
                         Frame::Crypto { position: 9, data: Payload { offset: 0, length: 80 } },
