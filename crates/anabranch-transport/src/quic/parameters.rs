@@ -357,6 +357,20 @@ mod tests {
             ),
             (r#"{"path": 1}"#, "path = 1 is not one of the flow's paths, 0 to 0"),
             (
+                r#"{"multipath": true, "backup": [1]}"#,
+                "backup = [1] is not one of the flow's paths, 0 to 0",
+            ),
+            (r#"{"scheduler": "blest"}"#, "scheduler has an effect with multipath = true only"),
+            (
+                r#"{"multipath": true, "scheduler": {"weighted": [1, 2]}}"#,
+                "scheduler.weighted = 2 values are too many; the flow has 1 paths",
+            ),
+            (
+                r#"{"multipath": true, "migration": "on_failure"}"#,
+                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = true \
+                 leave it out",
+            ),
+            (
                 r#"{"cc": {"kind": "prague"}, "ecn": false}"#,
                 "ecn = false leaves cc.kind = \"prague\" without the marks that steer it; use true",
             ),
