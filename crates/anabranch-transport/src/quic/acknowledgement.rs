@@ -13,8 +13,8 @@ use crate::time::{Duration, Time};
 use crate::wire::quic::Ack;
 
 impl Connection {
-    /// Takes an ACK frame that came in a packet of this space. Without a path ID it is about path 0 (RFC 10069
-    /// section 2.3).
+    /// Takes an ACK frame that came in a packet of this space. Without a path ID it is about path 0 (RFC
+    /// 10069 section 2.3).
     pub(super) fn on_ack_frame(&mut self, now: Time, carrier: SpaceId, ack: &Ack) -> Result<(), Violation> {
         let id = match (ack.path, carrier) {
             (Some(path), _) => match self.place_in_frame(path)? {

@@ -142,9 +142,9 @@ pub struct Config {
     /// in which they do not, and each has the control `cc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coupling: Option<coupled::Config>,
-    /// With `multipath`: the path on which packets are acknowledged (RFC 10069 section 5.4): "same" (default),
-    /// the one on which they came; "fastest", the one with the shortest round trip; or "first", the first one
-    /// that works.
+    /// With `multipath`: the path on which packets are acknowledged (RFC 10069 section 5.4): "same"
+    /// (default), the one on which they came; "fastest", the one with the shortest round trip; or "first",
+    /// the first one that works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_path: Option<AckPath>,
     /// With `multipath`: whether what is outstanding on a path is sent again on another one when its probe

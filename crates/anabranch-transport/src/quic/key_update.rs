@@ -53,7 +53,7 @@ impl Connection {
     pub(super) fn take_key_phase(&mut self, now: Time, packet: &Packet) -> Result<bool, Violation> {
         let phases = &self.key_phases;
         let order = if self.multipath.is_some() {
-            packet.key_updates.cmp(&phases.receiving)
+            u64::from(packet.key_updates).cmp(&phases.receiving)
         } else if packet.key_phase == (phases.receiving % 2 == 1) {
             Ordering::Equal
         } else {

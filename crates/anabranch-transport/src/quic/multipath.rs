@@ -2,8 +2,8 @@
 //! given up, which of them carries what is sent next, and on which one packets are acknowledged.
 //!
 //! A client opens a path for each further one of the flow's paths as soon as both ends have issued connection
-//! IDs for it. Who hears nothing on a path for a probe timeout sends elsewhere what was outstanding there, and
-//! goes on to probe it.
+//! IDs for it. Who hears nothing on a path for a probe timeout sends elsewhere what was outstanding there,
+//! and goes on to probe it.
 
 use smallvec::SmallVec;
 

@@ -356,10 +356,7 @@ mod tests {
                 "max_datagram = 1473 B is out of range; it must be from 1200 B to 1472 B",
             ),
             (r#"{"path": 1}"#, "path = 1 is not one of the flow's paths, 0 to 0"),
-            (
-                r#"{"multipath": true, "backup": [1]}"#,
-                "backup = [1] is not one of the flow's paths, 0 to 0",
-            ),
+            (r#"{"multipath": true, "backup": [1]}"#, "backup = [1] is not one of the flow's paths, 0 to 0"),
             (r#"{"scheduler": "blest"}"#, "scheduler has an effect with multipath = true only"),
             (
                 r#"{"multipath": true, "scheduler": {"weighted": [1, 2]}}"#,

@@ -108,19 +108,18 @@ impl Connection {
         may_send && (self.streams.has_ready() || !self.messages.is_empty())
     }
 
-    /// Whether a space has something to send, among what may be in this load, that elicits an acknowledgement.
+    /// Whether a space has something to send, among what may be in this load, that elicits an
+    /// acknowledgement.
     pub(super) fn has_content(&self, id: SpaceId, load: Load) -> bool {
-        match Handshake::place(id) {
-            Some(place) => self.handshake.crypto[place].send.next(u64::MAX).is_some(),
-            None => {
-                let has_data = || self.streams.has_ready() || !self.messages.is_empty();
-                let has_news = || self.paths.iter().any(super::path::Path::has_news_to_send);
-                let has_control = || self.wants.has_any() || self.streams.has_wanting() || has_news();
-                (load == Load::Data && has_data())
-                    || (load >= Load::Control && has_control())
-                    || self.paths[id.path()].has_validation_to_send()
-            }
+        if let Some(place) = Handshake::place(id) {
+            return self.handshake.crypto[place].send.next(u64::MAX).is_some();
         }
+        let has_data = || self.streams.has_ready() || !self.messages.is_empty();
+        let has_news = || self.paths.iter().any(super::path::Path::has_news_to_send);
+        let has_control = || self.wants.has_any() || self.streams.has_wanting() || has_news();
+        (load == Load::Data && has_data())
+            || (load >= Load::Control && has_control())
+            || self.paths[id.path()].has_validation_to_send()
     }
 
     /// Adds a packet of a space, if it has something to send.
@@ -227,7 +226,7 @@ impl Connection {
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
             key_phase: level == Level::OneRtt && self.key_phases.bit(),
-            key_updates: if level == Level::OneRtt { self.key_updates() } else { 0 },
+            key_updates: if level == Level::OneRtt { self.key_updates() as u32 } else { 0 },
             frames: SmallVec::new(),
             parameters: None,
         }

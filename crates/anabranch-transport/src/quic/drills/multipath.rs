@@ -27,8 +27,8 @@ fn bytes_on(pair: &Pair, side: Side, path: PathId) -> u64 {
     sent.flat_map(Logged::data).map(|(_, _, length)| u64::from(length)).sum()
 }
 
-/// Sections 2.1, 3.1 and 3.2.1: both ends issue IDs for path 1, and the client opens it with a challenge, which
-/// the server answers there with one of its own.
+/// Sections 2.1, 3.1 and 3.2.1: both ends issue IDs for path 1, and the client opens it with a challenge,
+/// which the server answers there with one of its own.
 #[test]
 fn section_3_1_a_client_opens_a_path() {
     let mut pair = Pair::new(&two());
@@ -153,14 +153,14 @@ fn section_3_3_a_backup_waits() {
     assert!(bytes_on(&pair, Side::A, SECOND) >= 500_000);
 }
 
-/// Section 5.7: what is outstanding on a path that falls silent goes on the other one after a probe timeout, and
-/// the path is used again when it answers.
+/// Section 5.7: what is outstanding on a path that falls silent goes on the other one after a probe timeout,
+/// and the path is used again when it answers.
 #[test]
 fn section_5_7_a_silent_path_loses_nothing() {
     for silent in [PathId(0), SECOND] {
         let scheduler = Some(scheduler::Config::RoundRobin);
         let keep_alive = Some(Duration::from_secs(5));
-        let mut pair = Pair::open(&Config { scheduler, keep_alive, ..two() });
+        let mut pair = Pair::open(&Config { keep_alive, scheduler, ..two() });
         pair.run_for(ms(300));
         pair.write(Side::A, 3_000_000);
         pair.run_for(ms(300));
