@@ -447,9 +447,11 @@ fn content_for_listener(datagram: &[u8]) -> Option<Content> {
                 destination: header.destination,
                 source: ConnectionId::default(),
                 token: Box::default(),
+                path_id: 0,
                 number: 0,
                 number_bytes: 1,
                 key_phase: false,
+                key_updates: 0,
                 frames: [].into_iter().collect(),
                 parameters: None,
             };

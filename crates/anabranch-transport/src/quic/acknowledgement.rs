@@ -3,6 +3,7 @@
 use super::congestion::Progress;
 use super::connection::Connection;
 use super::errors::{Violation, code, violation};
+use super::multipath::Standing;
 use super::sent_packets::{Content, Sent};
 use super::space::SpaceId;
 use crate::cc::CongestionKind;
@@ -12,6 +13,26 @@ use crate::time::{Duration, Time};
 use crate::wire::quic::Ack;
 
 impl Connection {
+    /// Takes an ACK frame that came in a packet of this space. Without a path ID it is about path 0 (RFC
+    /// 10069 section 2.3).
+    pub(super) fn on_ack_frame(&mut self, now: Time, carrier: SpaceId, ack: &Ack) -> Result<(), Violation> {
+        let id = match (ack.path, carrier) {
+            (Some(path), _) => match self.place_in_frame(path)? {
+                Some(place) => SpaceId::Data(place),
+                None => return Ok(()),
+            },
+            (None, SpaceId::Data(_)) => SpaceId::Data(0),
+            (None, carrier) => carrier,
+        };
+        if let SpaceId::Data(place) = id
+            && std::mem::replace(&mut self.paths[place].acknowledged_on, carrier.path()) != carrier.path()
+        {
+            // Section 5.4: the smallest round trip was that of another pair of paths.
+            self.paths[place].rtt.restart_min();
+        }
+        self.on_ack(now, id, ack)
+    }
+
     /// Takes an ACK frame of a space.
     pub(super) fn on_ack(&mut self, now: Time, id: SpaceId, ack: &Ack) -> Result<(), Violation> {
         let Some(&(_, largest)) = ack.ranges.first() else { return Ok(()) };
@@ -20,8 +41,8 @@ impl Connection {
             // RFC 9000 section 13.1.
             return Err(violation(code::PROTOCOL_VIOLATION, "a packet is acknowledged that was not sent"));
         }
-        if let SpaceId::Data(_) = id {
-            self.key_phases.on_acknowledged(now, largest);
+        if let SpaceId::Data(place) = id {
+            self.key_phases.on_acknowledged(now, place, largest);
         }
         let space = self.space_mut(id);
         let is_newest = space.largest_acknowledged.is_none_or(|known| largest > known);
@@ -66,6 +87,7 @@ impl Connection {
         {
             let path = &mut self.paths[path];
             if path.congestion.on_congestion(now, newest, CongestionKind::Ecn, &path.rtt) {
+                path.repairs.ecn_reductions += 1;
                 self.stats.ecn_reductions += 1;
             }
         }
@@ -94,7 +116,11 @@ impl Connection {
             let path = &mut self.paths[path];
             path.congestion.on_acknowledged(now, &mut packets[spurious..], &path.rtt, &progress);
             if ends_back_off {
+                let was_silent = path.rtt.back_offs() > 0;
                 path.rtt.end_back_off();
+                if was_silent && matches!(id, SpaceId::Data(_)) {
+                    self.report_answer(id.path());
+                }
             }
         }
         self.report_writable();
@@ -128,7 +154,10 @@ impl Connection {
     /// A packet with this content has arrived.
     fn on_content_acknowledged(&mut self, id: SpaceId, content: Content) {
         match content {
-            Content::Ack(largest) => self.space_mut(id).arrived.forget_up_to(largest),
+            Content::Ack { path, largest } => {
+                let told = if let SpaceId::Data(_) = id { SpaceId::Data(path.into()) } else { id };
+                self.space_mut(told).arrived.forget_up_to(largest);
+            }
             Content::AckFrequency(sequence) => self.ack_frequency.on_acknowledged(sequence),
             Content::Crypto { position, length } => {
                 if let Some(place) = super::handshake::Handshake::place(id) {
@@ -157,8 +186,10 @@ impl Connection {
             | Content::MaxData
             | Content::MaxStreamData(_)
             | Content::MaxStreams { .. }
-            | Content::NewConnectionId(_)
-            | Content::RetireConnectionId(_)
+            | Content::NewConnectionId { .. }
+            | Content::PathAbandon { .. }
+            | Content::PathBackup(_)
+            | Content::RetireConnectionId { .. }
             | Content::StopSending(_)
             | Content::StreamDataBlocked(_)
             | Content::StreamsBlocked { .. } => {}
@@ -169,7 +200,7 @@ impl Connection {
     /// something is sent again, in its present form.
     pub(super) fn on_content_lost(&mut self, id: SpaceId, content: Content, is_probe: bool) {
         match content {
-            Content::Ack(_) => {}
+            Content::Ack { .. } => {}
             Content::AckFrequency(sequence) => {
                 self.wants.ack_frequency |= self.ack_frequency.on_lost(sequence);
             }
@@ -192,14 +223,26 @@ impl Connection {
             Content::MaxStreams { is_bidirectional } => {
                 self.streams.wants_limit[usize::from(!is_bidirectional)] = true;
             }
-            Content::NewConnectionId(sequence) => {
-                let ids = &mut self.paths[id.path()].own_ids;
+            Content::NewConnectionId { path, sequence } => {
+                let ids = &mut self.paths[usize::from(path)].own_ids;
                 if ids.get(sequence).is_some() && !ids.to_announce.contains(&sequence) {
                     ids.to_announce.push_back(sequence);
                 }
             }
+            Content::PathAbandon { path, code } => {
+                self.paths[usize::from(path)].news.abandon = Some(code);
+            }
+            Content::PathBackup(path) => {
+                let path = &mut self.paths[usize::from(path)];
+                path.news.backup = path.standing == Standing::Open;
+            }
             Content::ResetStream(id) => self.want_of_stream(id, |wants| wants.reset = true),
-            Content::RetireConnectionId(sequence) => self.paths[id.path()].peer_ids.retire_again(sequence),
+            Content::RetireConnectionId { path, sequence } => {
+                let path = &mut self.paths[usize::from(path)];
+                if path.standing == Standing::Open {
+                    path.peer_ids.retire_again(sequence);
+                }
+            }
             Content::StopSending(id) => self.want_of_stream(id, |wants| wants.stop_sending = true),
             Content::Stream { id, position, length, fin } => {
                 if let Some(send) = self.streams.sender(id) {

@@ -8,7 +8,7 @@ use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{Content, Frame, LEAST_SAMPLED, Level, Packet};
+use crate::wire::quic::{Ack, Content, Frame, LEAST_SAMPLED, Level, Packet};
 
 /// The state of an end that has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct Closing {
 impl Connection {
     /// Three probe timeouts from now.
     fn three_timeouts(&self, now: Time) -> Time {
-        now + self.probe_timeout(0) * 3
+        now + self.longest_timeout() * 3
     }
 
     /// Closes the connection (section 10.2.1).
@@ -61,9 +61,11 @@ impl Connection {
     /// 10.2.3).
     fn send_close(&mut self, now: Time, closing: Closing) {
         let mut packets: SmallVec<[Packet; 1]> = smallvec![];
-        let mut left = self.paths[0].route.allowance();
+        let place = if self.multipath.is_some() { self.first_open().unwrap_or(0) } else { 0 };
+        let mut left = self.paths[place].route.allowance();
         for id in self.space_ids() {
-            if !self.handshake.has_keys(id.level()) {
+            let is_elsewhere = matches!(id, SpaceId::Data(other) if other != place);
+            if is_elsewhere || !self.handshake.has_keys(id.level()) {
                 continue;
             }
             let space = self.space_mut(id);
@@ -71,11 +73,13 @@ impl Connection {
             space.next += 1;
             let mut packet = self.blank(id, number);
             let space = self.space(id);
+            let path = matches!(id, SpaceId::Data(_)).then_some(place as u32);
+            let path = path.filter(|_| self.multipath.is_some());
             if space.arrived.waiting > 0
                 && let Some(ack) =
                     space.arrived.frame(now, super::handshake::ACK_DELAY_EXPONENT, space.marks, 100)
             {
-                packet.frames.push(Frame::Ack(Box::new(ack)));
+                packet.frames.push(Frame::Ack(Box::new(Ack { path, ..ack })));
             }
             let is_one_rtt = id.level() == Level::OneRtt;
             packet.frames.push(Self::close_frame(closing.code, closing.is_of_application, is_one_rtt));
@@ -90,12 +94,12 @@ impl Connection {
         let content = Content::Packets(packets);
         let bytes = content.size() as u32;
         left = left.saturating_sub(bytes.into());
-        if is_empty || (left == 0 && !self.paths[0].route.is_validated) {
+        if is_empty || (left == 0 && !self.paths[place].route.is_validated) {
             return;
         }
-        self.paths[0].route.on_sent(bytes);
+        self.paths[place].route.on_sent(bytes);
         self.stats.datagrams_sent += 1;
-        self.put_out(content, bytes, Ecn::NotEct);
+        self.put_out(place, content, bytes, Ecn::NotEct);
     }
 
     /// The peer closes (section 10.2.2): nothing is sent any more.
@@ -117,7 +121,9 @@ impl Connection {
         self.loss_timer = Time::NEVER;
         self.idle_timer = Time::NEVER;
         self.keep_alive_timer = Time::NEVER;
-        self.paths[0].congestion.pacing.timer = Time::NEVER;
+        for path in &mut self.paths {
+            path.congestion.pacing.timer = Time::NEVER;
+        }
         for id in self.space_ids() {
             self.space_mut(id).arrived.on_acknowledged();
         }
@@ -150,7 +156,7 @@ impl Connection {
             0 => Duration::MAX,
             millis => Duration::from_nanos(millis.saturating_mul(1_000_000)),
         };
-        let timeout = self.parameters.idle_timeout.min(peer).max(self.probe_timeout(0) * 3);
+        let timeout = self.parameters.idle_timeout.min(peer).max(self.longest_timeout() * 3);
         self.idle_timer = now + timeout;
     }
 
@@ -165,11 +171,12 @@ impl Connection {
     /// is shorter would never find out that nothing arrives.
     pub(super) fn on_keep_alive_timer(&mut self, now: Time) {
         self.keep_alive_timer = Time::NEVER;
-        if self.space(SpaceId::Data(0)).sent.eliciting > 0 {
+        let place = if self.multipath.is_some() { self.first_open().unwrap_or(0) } else { 0 };
+        if self.space(SpaceId::Data(place)).sent.eliciting > 0 {
             self.keep_alive_timer = self.parameters.keep_alive.map_or(Time::NEVER, |every| now + every);
             return;
         }
         self.wants.ping = true;
-        self.space_mut(SpaceId::Data(0)).probes += 1;
+        self.space_mut(SpaceId::Data(place)).probes += 1;
     }
 }

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc;
+use crate::cc::coupled;
+use crate::path::scheduler;
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -133,6 +135,30 @@ pub struct Config {
     /// a failure by its `keep_alive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migration: Option<Migration>,
+    /// Whether the connection uses all of the flow's paths at the same time (RFC 10069), each with packet
+    /// numbers, recovery and congestion control of its own; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multipath: Option<bool>,
+    /// With `multipath`: which of the paths with room carries the next packet of data; default "`min_rtt`".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<scheduler::Config>,
+    /// With `multipath`: how the congestion windows of the paths depend on each other; default "`per_path`",
+    /// in which they do not, and each has the control `cc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coupling: Option<coupled::Config>,
+    /// With `multipath`: the path on which packets are acknowledged (RFC 10069 section 5.4): "same"
+    /// (default), the one on which they came; "fastest", the one with the shortest round trip; or "first",
+    /// the first one that works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_path: Option<AckPath>,
+    /// With `multipath`: whether what is outstanding on a path is sent again on another one when its probe
+    /// timeout expires (RFC 10069 section 5.7); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reinjection: Option<bool>,
+    /// With `multipath`: paths that carry data only while no other one can, by their position in the flow's
+    /// list (RFC 10069 section 3.3); default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backup: Vec<u8>,
     /// The path that is used, or used first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
@@ -170,6 +196,20 @@ pub enum EarlyData {
     Accepted,
     /// The server has forgotten the ticket.
     Rejected,
+}
+
+/// The path on which packets are acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QuicAckPath")]
+pub enum AckPath {
+    /// The path with the shortest smoothed round-trip time.
+    Fastest,
+    /// The path with the lowest path ID that works.
+    First,
+    /// The path on which the packets came.
+    #[default]
+    Same,
 }
 
 /// When a client moves to another of its addresses.

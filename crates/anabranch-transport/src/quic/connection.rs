@@ -7,29 +7,30 @@ use super::ack_frequency::AckFrequency;
 use super::application::{Main, Pending};
 use super::close::Closing;
 use super::config::{Config, EarlyData};
-use super::congestion::{Congestion, Pace};
-use super::connection_ids::{Numbers, OwnIds, PeerIds};
+use super::congestion::Pace;
+use super::connection_ids::Numbers;
 use super::door::{Admission, Door};
-use super::ecn::EcnValidation;
 use super::errors::Violation;
 use super::flow_control::{FlowControl, Window};
 use super::frames::Wants;
 use super::handshake::{Early, Handshake};
 use super::key_update::KeyPhases;
 use super::messages::Messages;
+use super::multipath::{Multipath as Several, Standing, member};
 use super::parameters::{LEAST_DATAGRAM, Parameters};
 use super::path::{Address, Outside, Path, Route};
 use super::sent_packets::Sent;
 use super::space::{AckRule, Space, SpaceId};
 use super::stats::{CWND_BYTES, HANDSHAKE_MS, MIN_RTT_MS, PTO_MS, SRTT_MS, Stats};
 use super::streams::Streams;
+use crate::cc::coupled::{self, Group};
 use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, HalfClose, Input, Keeper, Message, Multipath, Output, Service, Site,
     Transport,
 };
 use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
-use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
+use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::report::Report;
@@ -105,6 +106,10 @@ pub struct Connection {
     pub(super) early: [Space; 2],
     /// The path IDs. There is one as long as there is no multipath.
     pub(super) paths: Vec<Path>,
+    /// What more there is with several paths, once both ends have agreed to that.
+    pub(super) multipath: Option<Several>,
+    /// The paths whose windows depend on each other.
+    pub(super) group: Option<Group>,
     /// What the peer says of itself.
     pub(super) peer: quic::Parameters,
     /// The ID that the peer's first packet came from.
@@ -167,24 +172,16 @@ impl Connection {
         let mut numbers = Numbers::Stream(streams.stream(&format!("{name}/ids")));
         let seed = numbers.bits();
         let door = Door::new(&mut Numbers::Stream(streams.stream(&format!("{name}/door"))), parameters.retry);
-        let control = control(parameters, datagram_bytes, ip, seed);
-        let mark = match (parameters.ecn, parameters.is_l4s) {
-            (false, _) => Ecn::NotEct,
-            (true, false) => Ecn::Ect0,
-            (true, true) => Ecn::Ect1,
+        let setup = setup(parameters, datagram_bytes, ip, seed);
+        let is_coupled = parameters.multipath && !matches!(parameters.coupling, coupled::Config::PerPath(_));
+        let group = is_coupled.then(|| Group::new(parameters.coupling.build()));
+        let control = match &group {
+            Some(group) => Controller::Coupled(group.join(PathId(0), &member(&parameters.cc, setup))),
+            None => parameters.cc.build(&setup),
         };
-        let path = Path {
-            space: Space::default(),
-            rtt: parameters.rtt(),
-            congestion: Congestion::new(control, datagram_bytes, parameters.pace),
-            ecn: EcnValidation::new(mark),
-            own_ids: OwnIds::default(),
-            peer_ids: PeerIds::default(),
-            // A client's packets show that it is there (RFC 9000 section 8.1).
-            route: Route::new(Address { network, port: ports[1], host: 0 }, side == Side::A),
-            previous: None,
-            answer: None,
-        };
+        let mut path = Path::new(parameters, control, datagram_bytes, Standing::Open);
+        // A client's packets show that it is there (RFC 9000 section 8.1).
+        path.route = Route::new(Address { network, port: ports[1], host: 0 }, side == Side::A);
         let window = |bytes| Window { bytes, parts: parameters.window_parts };
         Self {
             side,
@@ -207,6 +204,8 @@ impl Connection {
             key_phases: KeyPhases::default(),
             early: [Space::default(), Space::default()],
             paths: vec![path],
+            multipath: None,
+            group,
             peer: quic::Parameters::default(),
             peer_source: ConnectionId::default(),
             has_peer_source: false,
@@ -344,7 +343,7 @@ impl Connection {
     /// A control for another path, unless a user's own is on it.
     pub(super) fn new_control(&mut self) -> Option<Controller> {
         let seed = self.numbers.bits();
-        (!self.has_own_control).then(|| control(&self.parameters, self.datagram_bytes, self.ip, seed))
+        (!self.has_own_control).then(|| self.control_of(None, 0, seed))
     }
 
     fn on_timers(&mut self, now: Time) {
@@ -375,9 +374,11 @@ impl Connection {
         };
         let due = self.early.iter().chain(self.paths.iter().map(|path| &path.space));
         // A server that may send nothing acknowledges when more comes.
-        let due = due.filter_map(|space| space.arrived.due).min().filter(|_| !self.is_at_limit());
+        let may_send =
+            if self.multipath.is_some() { self.first_open().is_some() } else { !self.is_at_limit() };
+        let due = due.filter_map(|space| space.arrived.due).min().filter(|_| may_send);
         let due = due.unwrap_or(Time::NEVER);
-        let pace = self.paths[0].congestion.pacing.timer;
+        let pace = self.paths.iter().map(|path| path.congestion.pacing.timer).min().unwrap_or(Time::NEVER);
         let validation = if self.state == State::Open { self.validation_timer() } else { Time::NEVER };
         ends.min(due)
             .min(pace)
@@ -401,9 +402,9 @@ impl Connection {
         }
     }
 
-    /// Hands a datagram over to where the peer is.
-    pub(super) fn put_out(&mut self, content: Content, bytes: u32, ecn: Ecn) {
-        self.put_out_to(self.paths[0].route.address, content, bytes, ecn);
+    /// Hands a datagram over to where the peer is on a path.
+    pub(super) fn put_out(&mut self, place: usize, content: Content, bytes: u32, ecn: Ecn) {
+        self.put_out_to(self.paths[place].route.address, content, bytes, ecn);
     }
 
     /// Hands a datagram over to this address.
@@ -437,16 +438,16 @@ impl Connection {
     }
 }
 
-/// The control of a path.
-fn control(parameters: &Parameters, datagram_bytes: u32, ip: IpVersion, seed: u64) -> Controller {
-    parameters.cc.build(&cc::Setup {
+/// What the control of a path has to know.
+pub(super) fn setup(parameters: &Parameters, datagram_bytes: u32, ip: IpVersion, seed: u64) -> cc::Setup {
+    cc::Setup {
         mss: datagram_bytes,
         initial_cwnd: parameters.initial_cwnd(datagram_bytes),
         rules: cc::Rules::Rfc,
         seed,
         is_paced: parameters.pace != Pace::Own,
         headers: ip.header_bytes() + HEADER_BYTES,
-    })
+    }
 }
 
 impl Transport for Config {
@@ -471,7 +472,7 @@ impl Endpoint for Connection {
             return self.is_reset_by(token);
         }
         datagram.packets().first().is_some_and(|packet| {
-            self.paths[0].own_ids.owns(packet.destination)
+            self.place_of(packet.destination).is_some()
                 || (self.state != State::Closed && packet.destination == self.handshake.first())
         })
     }
@@ -561,32 +562,33 @@ impl Keeper for Connection {
 
 impl Observed for Connection {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
-        let path = &self.paths[0];
-        let control = path.congestion.control.state();
-        samples.push(PathSample {
-            path: path.route.address.network,
-            cwnd: control.cwnd,
-            ssthresh: control.ssthresh,
-            outstanding: path.congestion.in_flight,
-            srtt: path.rtt.srtt(),
-            rto: self.probe_timeout(0),
-            delivery_rate: path.congestion.rate.latest(),
-            error_count: path.rtt.back_offs(),
-            state: PathState::Active,
-            is_primary: true,
-            repairs: Repairs {
-                timeouts: self.stats.timeouts,
-                fast_recoveries: self.stats.loss_events,
-                ecn_reductions: self.stats.ecn_reductions,
-            },
-        });
+        let open = self.paths.iter().enumerate().filter(|(_, path)| path.standing == Standing::Open);
+        samples.extend(open.map(|(place, path)| {
+            let control = path.congestion.control.state();
+            let is_suspect = self.multipath.is_some() && path.rtt.back_offs() > 0;
+            PathSample {
+                path: path.route.address.network,
+                cwnd: control.cwnd,
+                ssthresh: control.ssthresh,
+                outstanding: path.congestion.in_flight,
+                srtt: path.rtt.srtt(),
+                rto: self.probe_timeout(place),
+                delivery_rate: path.congestion.rate.latest(),
+                error_count: path.rtt.back_offs(),
+                state: if is_suspect { PathState::PotentiallyFailed } else { PathState::Active },
+                is_primary: true,
+                repairs: path.repairs,
+            }
+        }));
     }
 
     fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
-        let path = &self.paths[0];
-        let earliest = || (!path.space.sent.is_empty()).then_some(path.route.address.network);
-        let of = |limit| PathLimit::new(path.route.address.network, limit, earliest, path.rtt.srtt());
-        limits.extend(self.limit(now).map(of));
+        let open = self.paths.iter().enumerate().filter(|(_, path)| path.standing == Standing::Open);
+        for (place, path) in open {
+            let earliest = || (!path.space.sent.is_empty()).then_some(path.route.address.network);
+            let of = |limit| PathLimit::new(path.route.address.network, limit, earliest, path.rtt.srtt());
+            limits.extend(self.limit(now, place).map(of));
+        }
     }
 
     fn head_of_line(&self) -> Option<HeadOfLine> {

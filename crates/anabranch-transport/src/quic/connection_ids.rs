@@ -68,6 +68,11 @@ impl OwnIds {
         self.next += 1;
     }
 
+    /// The number that the next one will have.
+    pub(super) const fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
     /// Makes IDs up to the number that the peer keeps.
     pub(super) fn fill(&mut self, limit: u64, length: usize, numbers: &mut impl Draw) {
         while (self.active.len() as u64) < limit.min(MOST) {
@@ -142,6 +147,11 @@ impl PeerIds {
     pub(super) fn set_first(&mut self, id: ConnectionId) {
         self.active.retain(|known| known.sequence > 0);
         self.active.push_front(PeerId { sequence: 0, id, token: None });
+    }
+
+    /// Whether there is an ID to send to.
+    pub(super) fn has_any(&self) -> bool {
+        !self.active.is_empty()
     }
 
     /// Whether there is an ID that has not been used.

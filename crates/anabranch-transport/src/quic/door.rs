@@ -161,9 +161,11 @@ fn refuse(packet: &Packet) -> Content {
         destination: packet.source,
         source: packet.destination,
         token: Box::default(),
+        path_id: 0,
         number: 0,
         number_bytes: 1,
         key_phase: false,
+        key_updates: 0,
         frames: [frame].into_iter().collect(),
         parameters: None,
     };
@@ -198,9 +200,11 @@ mod tests {
             destination,
             source: id(&[7; 5]),
             token: token.into(),
+            path_id: 0,
             number: 0,
             number_bytes: 1,
             key_phase: false,
+            key_updates: 0,
             frames: [Frame::Crypto { position: 0, data }].into_iter().collect(),
             parameters: None,
         }

@@ -30,6 +30,8 @@ pub mod code {
     pub const AEAD_LIMIT_REACHED: u64 = 0x0f;
     /// A frame is not whole, or impossible.
     pub const FRAME_ENCODING_ERROR: u64 = 0x07;
+    /// The interface of a path is not stable, or it works badly (RFC 10069 section 4.2.1).
+    pub const PATH_UNSTABLE_OR_POOR: u64 = 0x3e76;
     /// TLS has failed with the alert that is added to it.
     pub const CRYPTO_ERROR: u64 = 0x100;
     /// The code with which this house's applications give up; in order they close with 0.

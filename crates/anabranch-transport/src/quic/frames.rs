@@ -3,6 +3,7 @@
 
 use super::connection::Connection;
 use super::handshake::Handshake;
+use super::send::Load;
 use super::sent_packets::{Content, Contents};
 use super::space::SpaceId;
 use super::streams::Stream as Entry;
@@ -57,7 +58,7 @@ impl Connection {
     /// Adds the frames that fit.
     pub(super) fn write_frames(
         &mut self,
-        id: SpaceId,
+        (id, load): (SpaceId, Load),
         packet: &mut Packet,
         left: &mut usize,
         contents: &mut Contents,
@@ -67,14 +68,24 @@ impl Connection {
             self.write_crypto(place, &mut room);
             return;
         }
-        if self.wants.has_any() {
+        if load >= Load::Control && self.wants.has_any() {
             self.write_of_connection(&mut room);
         }
-        if self.paths[id.path()].has_ids_to_send() {
-            self.write_of_path(id.path(), &mut room);
+        if self.paths[id.path()].has_validation_to_send() {
+            self.write_validation(id.path(), &mut room);
         }
-        if self.streams.has_wanting() {
-            self.write_about_streams(&mut room);
+        if load >= Load::Control {
+            for place in 0..self.paths.len() {
+                if self.paths[place].has_news_to_send() {
+                    self.write_news(place, &mut room);
+                }
+            }
+            if self.streams.has_wanting() {
+                self.write_about_streams(&mut room);
+            }
+        }
+        if load < Load::Data {
+            return;
         }
         if !self.messages.is_empty() {
             self.write_messages(&mut room);
@@ -132,9 +143,9 @@ impl Connection {
         }
     }
 
-    /// What belongs to a path ID: its connection IDs, and the answer to a challenge.
-    fn write_of_path(&mut self, path: usize, room: &mut Room<'_>) {
-        let path = &mut self.paths[path];
+    /// A challenge, or the answer to one, which go on their path.
+    fn write_validation(&mut self, place: usize, room: &mut Room<'_>) {
+        let path = &mut self.paths[place];
         if let Some(data) = path.route.response
             && room.add(Frame::PathResponse { data }, None)
         {
@@ -146,19 +157,38 @@ impl Connection {
         {
             challenge.due = None;
         }
+    }
+
+    /// What belongs to a path ID and may go on any path: its connection IDs, and whether it is used.
+    fn write_news(&mut self, place: usize, room: &mut Room<'_>) {
+        let of_several = self.multipath.is_some().then_some(place as u32);
+        let (number, path) = (place as u8, &mut self.paths[place]);
+        if let Some(code) = path.news.abandon {
+            let content = Content::PathAbandon { path: number, code };
+            if room.add(Frame::PathAbandon { path: place as u32, code }, Some(content)) {
+                path.news.abandon = None;
+            }
+        }
+        if path.news.backup {
+            // There is one wish for each path, so that its number is always the first one.
+            let frame = Frame::PathStatus { path: place as u32, sequence: 1, is_available: false };
+            path.news.backup = !room.add(frame, Some(Content::PathBackup(number)));
+        }
         while let Some(&sequence) = path.own_ids.to_announce.front() {
             if let Some(id) = path.own_ids.get(sequence) {
                 let reset_token = self.door.reset_token(id);
-                let frame = Frame::NewConnectionId { sequence, retire_prior_to: 0, id, reset_token };
-                if !room.add(frame, Some(Content::NewConnectionId(sequence))) {
+                let path = of_several;
+                let frame = Frame::NewConnectionId { path, sequence, retire_prior_to: 0, id, reset_token };
+                if !room.add(frame, Some(Content::NewConnectionId { path: number, sequence })) {
                     break;
                 }
             }
             path.own_ids.to_announce.pop_front();
         }
         while let Some(&sequence) = path.peer_ids.to_retire.front() {
-            let content = Content::RetireConnectionId(sequence);
-            if !room.add(Frame::RetireConnectionId { sequence }, Some(content)) {
+            let content = Content::RetireConnectionId { path: number, sequence };
+            let frame = Frame::RetireConnectionId { path: of_several, sequence };
+            if !room.add(frame, Some(content)) {
                 break;
             }
             path.peer_ids.to_retire.pop_front();

@@ -169,6 +169,7 @@ impl Connection {
             max_ack_delay: settings.ack_rule.delay.as_nanos() / 1_000_000,
             initial_source: Some(first),
             min_ack_delay: settings.min_ack_delay.map(|delay| delay.as_nanos() / 1_000),
+            initial_max_path_id: self.greatest_path_id(),
             early_data: self.early_data_said(),
             ..self.limits()
         }
@@ -240,6 +241,10 @@ impl Connection {
             const REASON: &str = "the least delay of acknowledgements is longer than the longest one";
             return Err(violation(code::TRANSPORT_PARAMETER_ERROR, REASON));
         }
+        if peer.initial_max_path_id.is_some() && self.peer_source.len() == 0 {
+            // RFC 10069 section 2.1.
+            return Err(violation(code::PROTOCOL_VIOLATION, "several paths need connection IDs"));
+        }
         if peer.initial_source != Some(self.peer_source) {
             return Err(WRONG);
         }
@@ -276,6 +281,7 @@ impl Connection {
         let (limit, length) = (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
         let numbers = &mut self.numbers;
         self.paths[0].own_ids.fill(limit, length, numbers);
+        self.begin_multipath();
         if self.side == Side::B {
             // Section 4.1.2: for a server it is confirmed at once.
             self.wants.handshake_done = true;

@@ -6,9 +6,9 @@ use crate::observed::{HeadOfLine, LimitedBy, Missing, Transmission};
 use crate::time::Time;
 
 impl Connection {
-    /// What holds the sender back now; [`None`] without a connection.
-    pub(super) fn limit(&self, now: Time) -> Option<LimitedBy> {
-        let path = &self.paths[0];
+    /// What holds the sender back now on a path; [`None`] without a connection.
+    pub(super) fn limit(&self, now: Time, place: usize) -> Option<LimitedBy> {
+        let path = &self.paths[place];
         Some(match self.state {
             State::Closed | State::Closing(_) | State::Draining { .. } => return None,
             State::Opening => LimitedBy::Handshake,
@@ -49,12 +49,16 @@ impl Connection {
 
     /// The last transmission of the data at this place of a stream.
     pub(super) fn sent(&self, missing: Missing) -> Option<Transmission> {
-        let path = &self.paths[0];
         let send = self.streams.get(missing.stream.0)?.send.as_ref()?;
         let position = missing.number;
         if position >= send.sent || position < send.acknowledged {
             return None;
         }
-        Some(Transmission { path: path.route.address.network, is_again: send.is_repaired(position) })
+        let carries = |path: &&super::path::Path| {
+            path.space.sent.iter().any(|packet| packet.carries(missing.stream.0, position))
+        };
+        let carrier = if self.multipath.is_some() { self.paths.iter().rev().find(carries) } else { None };
+        let path = carrier.unwrap_or(&self.paths[0]).route.address.network;
+        Some(Transmission { path, is_again: send.is_repaired(position) })
     }
 }

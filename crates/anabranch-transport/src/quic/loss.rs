@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, State};
 use super::handshake::Handshake;
+use super::multipath::Standing;
 use super::parameters::{GRANULARITY, LEAST_DATAGRAM};
 use super::sent_packets::Sent;
 use super::space::{Space, SpaceId};
@@ -30,6 +31,12 @@ impl Connection {
     /// The probe timeout of a path's data, without doublings (section 6.2.1).
     pub(super) fn probe_timeout(&self, path: usize) -> Duration {
         self.paths[path].rtt.base_rto() + self.peer_ack_delay()
+    }
+
+    /// The longest probe timeout of all paths (RFC 10069 sections 2.5 and 2.6).
+    pub(super) fn longest_timeout(&self) -> Duration {
+        let open = (0..self.paths.len()).filter(|place| self.paths[*place].standing == Standing::Open);
+        open.map(|place| self.probe_timeout(place)).max().unwrap_or_else(|| self.probe_timeout(0))
     }
 
     /// The longest delay of the peer's acknowledgements.
@@ -135,8 +142,17 @@ impl Connection {
         }
         self.stats.timeouts += 1;
         let (_, id) = self.probe_time(now);
-        self.paths[id.path()].rtt.back_off();
+        let path = &mut self.paths[id.path()];
+        path.rtt.back_off();
+        path.repairs.timeouts += 1;
         if self.migrate_on_failure(now) {
+            return;
+        }
+        if let SpaceId::Data(place) = id
+            && self.reinject(place)
+        {
+            // What is outstanding goes elsewhere; whether the path works is still asked.
+            self.space_mut(id).probes = 1;
             return;
         }
         if self.has_eliciting_in_flight() {
@@ -230,6 +246,7 @@ impl Connection {
         if let Some(newest) = newest
             && path.congestion.on_congestion(now, newest, CongestionKind::FastRetransmit, &path.rtt)
         {
+            path.repairs.fast_recoveries += 1;
             self.stats.loss_events += 1;
         }
         if is_persistent {

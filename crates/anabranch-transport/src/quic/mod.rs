@@ -1,12 +1,13 @@
 //! QUIC: an endpoint as a state machine without clock, socket or thread.
 //!
 //! Source: RFC 9000 (transport), RFC 9002 (loss detection and congestion control), RFC 9221 (datagrams), and
-//! of RFC 9001 the order of keys and handshake messages. Names of functions and constants of the RFCs stand
-//! where they are meant. The two ends of a flow are two [`Connection`]s; side A is the client.
+//! of RFC 9001 the order of keys and handshake messages; RFC 10069 (several paths). Names of functions and
+//! constants of the RFCs stand where they are meant. The two ends of a flow are two [`Connection`]s; side A
+//! is the client.
 //!
 //! A connection has two layers. A path ID (`path.rs`: `Path`) owns packet numbers, round trips, congestion
 //! control and connection IDs; inside of it are the addresses (`Route`), which are validated. There is one
-//! path ID, number 0, as in RFC 9000.
+//! path ID, number 0, as in RFC 9000, unless both ends want several (`multipath.rs`).
 //!
 //! A handshake is messages of stated sizes: whoever has all bytes of one has what follows from it. What the
 //! transport parameters say travels beside the packets that carry them. Protection adds its 16 bytes to each
@@ -45,6 +46,7 @@ mod live;
 mod loss;
 mod messages;
 mod migration;
+mod multipath;
 pub mod parameters;
 mod path;
 mod profile;

@@ -1,10 +1,12 @@
 //! The settings of an endpoint, all of them known.
 
-use super::config::{AckFrequency, Config, EarlyData, Handshake, Migration};
+use super::config::{AckFrequency, AckPath, Config, EarlyData, Handshake, Migration};
 use super::congestion::Pace;
 use super::space::AckRule;
 use crate::cc;
+use crate::cc::coupled;
 use crate::flow::{IpVersion, Side};
+use crate::path::scheduler;
 use crate::recovery::rtt::{Limits, MOST_DOUBLINGS, Rtt, Rule};
 use crate::time::Duration;
 use crate::timer::Clock;
@@ -60,6 +62,12 @@ pub struct Parameters {
     /// Packets under one key.
     pub(super) key_update: u64,
     pub(super) migration: Migration,
+    pub(super) multipath: bool,
+    pub(super) scheduler: scheduler::Config,
+    pub(super) coupling: coupled::Config,
+    pub(super) ack_path: AckPath,
+    pub(super) reinjection: bool,
+    pub(super) backup: Vec<u8>,
     pub(super) handshake: Handshake,
     source_port: u16,
     destination_port: u16,
@@ -118,6 +126,12 @@ impl Config {
             early_data: self.early_data,
             key_update: self.key_update.unwrap_or(KEY_UPDATE).into(),
             migration: self.migration.unwrap_or_default(),
+            multipath: self.multipath.unwrap_or(false),
+            scheduler: self.scheduler.clone().unwrap_or(scheduler::Config::MinRtt),
+            coupling: self.coupling.clone().unwrap_or_default(),
+            ack_path: self.ack_path.unwrap_or_default(),
+            reinjection: self.reinjection.unwrap_or(true),
+            backup: self.backup.clone(),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(443),
@@ -196,6 +210,25 @@ impl Config {
                 return Err(format!("{key} = 0 is not a port from 1 to 65535"));
             }
         }
+        let is_multipath = self.multipath == Some(true);
+        if is_multipath && self.migration == Some(Migration::OnFailure) {
+            return Err(
+                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = \
+                        true leave it out"
+                    .into(),
+            );
+        }
+        for (key, is_set) in [
+            ("scheduler", self.scheduler.is_some()),
+            ("coupling", self.coupling.is_some()),
+            ("ack_path", self.ack_path.is_some()),
+            ("reinjection", self.reinjection.is_some()),
+            ("backup", !self.backup.is_empty()),
+        ] {
+            if is_set && !is_multipath {
+                return Err(format!("{key} has an effect with multipath = true only"));
+            }
+        }
         match &self.cc {
             Some(cc::Config::Sctp(_)) => {
                 Err("cc.kind = \"sctp\" is SCTP's own control; use one of TCP's, such as \"cubic\"".into())
@@ -239,6 +272,13 @@ impl Parameters {
                 mtus.len().saturating_sub(1)
             ));
         };
+        if self.multipath {
+            self.scheduler.check(mtus.len()).map_err(|error| format!("scheduler.{error}"))?;
+            if let Some(path) = self.backup.iter().find(|path| usize::from(**path) >= mtus.len()) {
+                let last = mtus.len() - 1;
+                return Err(format!("backup = [{path}] is not one of the flow's paths, 0 to {last}"));
+            }
+        }
         let mtu = self.least_mtu(mtus).min(first);
         let most = mtu.saturating_sub(ip.header_bytes() + HEADER_BYTES);
         if most < LEAST_DATAGRAM {
@@ -258,6 +298,7 @@ impl Parameters {
     /// The least MTU of the paths that may be used.
     fn least_mtu(&self, mtus: &[u32]) -> u32 {
         match self.migration {
+            _ if self.multipath => mtus.iter().copied().min().unwrap_or_default(),
             Migration::Never => mtus[usize::from(self.path)],
             Migration::OnFailure => mtus.iter().copied().min().unwrap_or_default(),
         }
@@ -325,6 +366,17 @@ mod tests {
                 "max_datagram = 1473 B is out of range; it must be from 1200 B to 1472 B",
             ),
             (r#"{"path": 1}"#, "path = 1 is not one of the flow's paths, 0 to 0"),
+            (r#"{"multipath": true, "backup": [1]}"#, "backup = [1] is not one of the flow's paths, 0 to 0"),
+            (r#"{"scheduler": "blest"}"#, "scheduler has an effect with multipath = true only"),
+            (
+                r#"{"multipath": true, "scheduler": {"weighted": [1, 2]}}"#,
+                "scheduler.weighted = 2 values are too many; the flow has 1 paths",
+            ),
+            (
+                r#"{"multipath": true, "migration": "on_failure"}"#,
+                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = true \
+                 leave it out",
+            ),
             (
                 r#"{"cc": {"kind": "prague"}, "ecn": false}"#,
                 "ecn = false leaves cc.kind = \"prague\" without the marks that steer it; use true",

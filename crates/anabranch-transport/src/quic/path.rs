@@ -6,14 +6,25 @@ use arrayvec::ArrayVec;
 use super::congestion::Congestion;
 use super::connection_ids::{OwnIds, PeerIds};
 use super::ecn::EcnValidation;
+use super::multipath::{News, Standing};
+use super::parameters::Parameters;
 use super::space::Space;
-use crate::flow::PathId;
+use crate::cc::Controller;
+use crate::flow::{Ecn, PathId};
+use crate::observed::Repairs;
 use crate::recovery::rtt::Rtt;
 use crate::time::Time;
 
 /// What a path ID owns. There is one, number 0, without multipath.
 #[derive(Debug)]
 pub(super) struct Path {
+    pub(super) standing: Standing,
+    /// Whether the path is known to work in both directions: the handshake has passed, or it was validated.
+    pub(super) is_ready: bool,
+    pub(super) news: News,
+    pub(super) repairs: Repairs,
+    /// The place of the path on which its packets were acknowledged last.
+    pub(super) acknowledged_on: usize,
     pub(super) space: Space,
     pub(super) rtt: Rtt,
     pub(super) congestion: Congestion,
@@ -28,12 +39,55 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Whether frames about its IDs or its addresses wait.
-    pub(super) fn has_ids_to_send(&self) -> bool {
+    /// A path ID without packets, whose addresses are not known yet.
+    pub(super) fn new(
+        parameters: &Parameters,
+        control: Controller,
+        datagram: u32,
+        standing: Standing,
+    ) -> Self {
+        let mark = match (parameters.ecn, parameters.is_l4s) {
+            (false, _) => Ecn::NotEct,
+            (true, false) => Ecn::Ect0,
+            (true, true) => Ecn::Ect1,
+        };
+        Self {
+            standing,
+            is_ready: standing == Standing::Open,
+            news: News::default(),
+            repairs: Repairs::default(),
+            acknowledged_on: 0,
+            space: Space::default(),
+            rtt: parameters.rtt(),
+            congestion: Congestion::new(control, datagram, parameters.pace),
+            ecn: EcnValidation::new(mark),
+            own_ids: OwnIds::default(),
+            peer_ids: PeerIds::default(),
+            route: Route::new(Address { network: PathId(0), port: 0, host: 0 }, false),
+            previous: None,
+            answer: None,
+        }
+    }
+
+    /// When a challenge is due, or a validation fails.
+    pub(super) fn next_challenge(&self) -> Time {
+        let routes = [Some(&self.route), self.previous.as_ref()];
+        let times = routes.into_iter().flatten().filter_map(|route| Some(route.challenge.as_ref()?.next));
+        times.min().unwrap_or(Time::NEVER)
+    }
+
+    /// Whether frames wait that go on its own addresses.
+    pub(super) fn has_validation_to_send(&self) -> bool {
+        self.route.response.is_some()
+            || self.route.challenge.as_ref().is_some_and(|challenge| challenge.due.is_some())
+    }
+
+    /// Whether frames about it wait, which may go on any path.
+    pub(super) fn has_news_to_send(&self) -> bool {
         !self.own_ids.to_announce.is_empty()
             || !self.peer_ids.to_retire.is_empty()
-            || self.route.response.is_some()
-            || self.route.challenge.as_ref().is_some_and(|challenge| challenge.due.is_some())
+            || self.news.abandon.is_some()
+            || self.news.backup
     }
 }
 

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::Config;
-use super::config::{AckFrequency, EarlyData, Handshake, Profile};
+use super::config::{AckFrequency, AckPath, EarlyData, Handshake, Profile};
 use super::testing::{Pair, ms};
 use crate::cc;
+use crate::cc::coupled;
 use crate::endpoint::{CloseReason, Command, Event};
 use crate::flow::Side;
+use crate::path::scheduler;
 use crate::testing::{Talk, talk, total, wire};
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -152,8 +154,71 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
+/// The same with several paths.
+fn multipath_config() -> impl Strategy<Value = Config> {
+    let schedulers = [
+        scheduler::Config::Blest,
+        scheduler::Config::Ecf,
+        scheduler::Config::Linux,
+        scheduler::Config::MinRtt,
+        scheduler::Config::Redundant,
+        scheduler::Config::RoundRobin,
+        scheduler::Config::Weighted(vec![3]),
+    ];
+    let ack_paths = [AckPath::Fastest, AckPath::First, AckPath::Same];
+    let couplings = coupled::Config::all();
+    (
+        any_config(),
+        proptest::sample::select(schedulers.to_vec()),
+        proptest::sample::select(couplings),
+        proptest::sample::select(ack_paths.to_vec()),
+        any::<bool>(),
+        proptest::sample::select(vec![vec![], vec![0], vec![1], vec![0, 1]]),
+    )
+        .prop_map(|(config, scheduler, coupling, ack_path, reinjection, backup)| Config {
+            multipath: Some(true),
+            scheduler: Some(scheduler),
+            coupling: Some(coupling),
+            ack_path: Some(ack_path),
+            reinjection: Some(reinjection),
+            backup,
+            ..config
+        })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
+
+    /// Two paths unlike each other, of which one may fall silent and come back.
+    #[test]
+    fn every_byte_arrives_once_over_two_paths(
+        configs in [multipath_config(), multipath_config()],
+        wires in [wire(), wire()],
+        other in wire(),
+        outage in proptest::option::of((0..2_u8, 0..400_u64, 0..20_000_u64)),
+        talks in [talk(), talk()],
+        seed in any::<u64>(),
+    ) {
+        let [first, mut second] = configs;
+        second.handshake = first.handshake;
+        let mut pair = Pair::seeded([&first, &second], seed);
+        *pair.wires = wires;
+        pair.wires.others.push((crate::flow::PathId(1), other));
+        if let Some((path, after, lasts)) = outage {
+            open(&mut pair)?;
+            pair.write(Side::A, 20_000);
+            pair.run_for(ms(after));
+            pair.wires.dead.push(crate::flow::PathId(path));
+            pair.run_for(ms(lasts));
+            pair.wires.dead.clear();
+            let deadline = pair.now + Duration::from_secs(5_000);
+            pair.run_until(deadline, |pair| pair.received_bytes(Side::B) == 20_000);
+            prop_assert_eq!(pair.received_bytes(Side::B), 20_000);
+            pair.command(Side::A, Command::Shutdown);
+            pair.run_until(deadline, |pair| pair.closed(Side::A).is_some() && pair.closed(Side::B).is_some());
+        }
+        converse(&mut pair, &talks)?;
+    }
 
     #[test]
     fn every_byte_arrives_once_and_in_order_and_every_transfer_ends(

@@ -5,7 +5,8 @@ use super::door::{Door, Verdict};
 use super::errors::{Violation, code, violation};
 use super::handshake::MOST_WAITING;
 use super::migration::is_probing;
-use super::path::{Address, Outside};
+use super::multipath::{Standing, ids_of};
+use super::path::{Address, Outside, Route};
 use super::space::{SpaceId, may_come};
 use crate::endpoint::{Event, Output, Received, StreamId};
 use crate::flow::{Ecn, PathId, Payload, Side};
@@ -59,10 +60,15 @@ impl Connection {
             State::Closing { .. } => return self.answer_closing(now),
             State::Opening | State::Open => {}
         }
-        if !self.may_come_from(from) {
+        let place = self.place_of(first.destination).unwrap_or(0);
+        if !self.may_come_from(place, from) {
             return;
         }
-        let path = &mut self.paths[0];
+        if self.paths[place].standing == Standing::Unused && self.side == Side::B {
+            // RFC 10069 section 3.1: the client opens a path.
+            self.open_path(now, place, Route::new(from, false));
+        }
+        let path = &mut self.paths[place];
         if from == path.route.address {
             path.route.on_received(bytes);
         } else if let Some(previous) = path.previous.as_mut().filter(|route| route.address == from) {
@@ -88,7 +94,7 @@ impl Connection {
         let id = packet.destination;
         self.side == Side::B
             && Door::is_first(packet, bytes)
-            && !self.paths[0].own_ids.owns(id)
+            && self.place_of(id).is_none()
             && !self.opened_by.contains(&id)
     }
 
@@ -96,7 +102,8 @@ impl Connection {
         if matches!(self.state, State::Closing { .. } | State::Draining { .. } | State::Closed) {
             return;
         }
-        let is_ours = self.paths[0].own_ids.owns(packet.destination)
+        let known = self.place_of(packet.destination);
+        let is_ours = known.is_some()
             || (matches!(packet.level, Level::Initial | Level::ZeroRtt)
                 && packet.destination == self.handshake.first());
         if !is_ours {
@@ -111,10 +118,11 @@ impl Connection {
         if !self.handshake.has_keys(packet.level) {
             return;
         }
+        let place = known.unwrap_or(0);
         let id = match packet.level {
             Level::Initial => SpaceId::Initial,
             Level::Handshake => SpaceId::Handshake,
-            Level::OneRtt => SpaceId::Data(0),
+            Level::OneRtt => SpaceId::Data(place),
             Level::ZeroRtt if self.reads_early_data(now) => SpaceId::Data(0),
             Level::ZeroRtt => return,
         };
@@ -134,12 +142,13 @@ impl Connection {
         if let Err(violation) = self.on_content(now, id, &packet, ecn) {
             self.fail(now, violation);
         }
-        if from != self.paths[0].route.address && self.state == State::Open {
-            let response = self.paths[0].route.response.take();
+        let path = &mut self.paths[place];
+        if from != path.route.address && path.standing == Standing::Open && self.state == State::Open {
+            let response = path.route.response.take();
             if is_newest && !is_probing(&packet) {
-                self.follow(now, from, bytes);
+                self.follow(now, place, from, bytes);
             }
-            self.answer_to(from, response, bytes);
+            self.answer_to(place, from, response, bytes);
         }
     }
 
@@ -195,7 +204,7 @@ impl Connection {
     ) -> Result<(), Violation> {
         match frame {
             Frame::Stream(stream) => return self.on_stream(now, stream),
-            Frame::Ack(ack) => return self.on_ack(now, id, ack),
+            Frame::Ack(ack) => return self.on_ack_frame(now, id, ack),
             &Frame::AckFrequency { sequence, threshold, delay, reordering } => {
                 return self.on_ack_frequency(sequence, threshold, delay, reordering);
             }
@@ -229,22 +238,33 @@ impl Connection {
                 }
                 self.confirm(now);
             }
-            Frame::NewConnectionId { sequence, retire_prior_to, id: new, reset_token } => {
-                let ids = &mut self.paths[id.path()].peer_ids;
+            Frame::NewConnectionId { path, sequence, retire_prior_to, id: new, reset_token } => {
+                let Some(place) = path.map_or(Ok(Some(0)), |path| self.place_in_frame(path))? else {
+                    return Ok(());
+                };
+                let ids = &mut self.paths[place].peer_ids;
                 ids.add(*sequence, *retire_prior_to, *new, *reset_token, super::connection_ids::MOST)?;
             }
-            Frame::RetireConnectionId { sequence } => {
-                let ids = &mut self.paths[id.path()].own_ids;
+            Frame::RetireConnectionId { path, sequence } => {
+                let Some(place) = path.map_or(Ok(Some(0)), |path| self.place_in_frame(path))? else {
+                    return Ok(());
+                };
+                let ids = &mut self.paths[place].own_ids;
                 ids.retire(*sequence, destination)?;
                 let (limit, length) =
                     (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
-                ids.fill(limit, length, &mut self.numbers);
+                ids.fill(limit.min(ids_of(place)), length, &mut self.numbers);
             }
             Frame::NewToken { .. } => {
                 if self.side == Side::B {
                     return Err(violation(code::PROTOCOL_VIOLATION, "a client sends a token"));
                 }
             }
+            Frame::MaxPathId { .. }
+            | Frame::PathAbandon { .. }
+            | Frame::PathCidsBlocked { .. }
+            | Frame::PathStatus { .. }
+            | Frame::PathsBlocked { .. } => return self.on_path_frame(now, frame),
             Frame::PathChallenge { data } => self.paths[id.path()].route.response = Some(*data),
             Frame::PathResponse { data } => self.on_path_response(*data),
             Frame::ResetStream { stream, final_size, .. } => return self.on_reset(now, *stream, *final_size),

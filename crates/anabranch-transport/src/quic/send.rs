@@ -11,7 +11,18 @@ use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
 use crate::flow::{Ecn, Side};
 use crate::time::Time;
-use crate::wire::quic::{self, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length};
+use crate::wire::quic::{self, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length, varint};
+
+/// What a packet may carry beside acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Load {
+    /// What tests its path.
+    Own,
+    /// And what is about the connection and its paths.
+    Control,
+    /// And data.
+    Data,
+}
 
 /// A datagram in the making.
 struct Making {
@@ -37,29 +48,35 @@ impl Connection {
         }
         self.update_keys_when_due(now);
         // Each turn sends something that then no longer waits, or fills the window.
-        while self.send_datagram(now) {}
-        self.send_elsewhere(now);
-        self.paths[0].congestion.end_burst();
+        if self.multipath.is_some() {
+            self.send_on_paths(now);
+        } else {
+            while self.send_datagram(now, 0, Load::Data) {}
+        }
+        for place in 0..self.paths.len() {
+            self.send_elsewhere(now, place);
+            self.paths[place].congestion.end_burst();
+        }
     }
 
-    /// Sends a datagram, if there is something for it.
-    fn send_datagram(&mut self, now: Time) -> bool {
-        let congestion = &self.paths[0].congestion;
-        let held = congestion.held_until(now);
-        let has_window = congestion.has_room();
+    /// Sends a datagram on a path, if there is something for it.
+    pub(super) fn send_datagram(&mut self, now: Time, place: usize, load: Load) -> bool {
+        let path = &self.paths[place];
+        let held = path.congestion.held_until(now);
+        let has_window = path.congestion.has_room();
         let may_send = has_window && held.is_none();
-        let allowance = self.paths[0].route.allowance();
+        let allowance = path.route.allowance();
         let room = u64::from(self.datagram_bytes).min(allowance) as usize;
         let mut making = Making { packets: SmallVec::new(), written: ArrayVec::new(), left: room, room };
         for id in self.space_ids() {
-            if self.handshake.sending_level(id).is_some() {
-                self.write_packet(now, id, may_send, room, &mut making);
+            if id.path() == place && self.handshake.sending_level(id).is_some() {
+                self.write_packet(now, (id, load), may_send, room, &mut making);
             }
         }
         let is_sent = !making.packets.is_empty();
         if is_sent {
-            self.transmit(now, making);
-        } else {
+            self.transmit(now, place, making);
+        } else if self.multipath.is_none() {
             self.note_limit(held.filter(|_| has_window), may_send, allowance);
         }
         is_sent
@@ -68,7 +85,8 @@ impl Connection {
     /// Nothing leaves: what holds it back (RFC 9002 section 7.8).
     fn note_limit(&mut self, held: Option<Time>, may_send: bool, allowance: u64) {
         let mut ids = self.space_ids();
-        let waits = ids.any(|id| self.handshake.sending_level(id).is_some() && self.has_content(id));
+        let waits =
+            ids.any(|id| self.handshake.sending_level(id).is_some() && self.has_content(id, Load::Data));
         let congestion = &mut self.paths[0].congestion;
         congestion.pacing.timer = held.filter(|_| waits).unwrap_or(Time::NEVER);
         if waits && !may_send {
@@ -90,46 +108,64 @@ impl Connection {
         may_send && (self.streams.has_ready() || !self.messages.is_empty())
     }
 
-    /// Whether a space has something to send that elicits an acknowledgement.
-    fn has_content(&self, id: SpaceId) -> bool {
-        match Handshake::place(id) {
-            Some(place) => self.handshake.crypto[place].send.next(u64::MAX).is_some(),
-            None => {
-                self.streams.has_ready()
-                    || !self.messages.is_empty()
-                    || self.wants.has_any()
-                    || self.streams.has_wanting()
-                    || self.paths[id.path()].has_ids_to_send()
-            }
+    /// Whether a space has something to send, among what may be in this load, that elicits an
+    /// acknowledgement.
+    pub(super) fn has_content(&self, id: SpaceId, load: Load) -> bool {
+        if let Some(place) = Handshake::place(id) {
+            return self.handshake.crypto[place].send.next(u64::MAX).is_some();
         }
+        let has_data = || self.streams.has_ready() || !self.messages.is_empty();
+        let has_news = || self.paths.iter().any(super::path::Path::has_news_to_send);
+        let has_control = || self.wants.has_any() || self.streams.has_wanting() || has_news();
+        (load == Load::Data && has_data())
+            || (load >= Load::Control && has_control())
+            || self.paths[id.path()].has_validation_to_send()
     }
 
     /// Adds a packet of a space, if it has something to send.
-    fn write_packet(&mut self, now: Time, id: SpaceId, may_send: bool, room: usize, making: &mut Making) {
-        let space = self.space(id);
-        let is_probe = space.probes > 0;
-        let is_due = space.arrived.due.is_some_and(|due| due <= now);
+    fn write_packet(
+        &mut self,
+        now: Time,
+        (id, load): (SpaceId, Load),
+        may_send: bool,
+        room: usize,
+        making: &mut Making,
+    ) {
+        let is_probe = self.space(id).probes > 0;
+        let told = self.acknowledged_by(id);
+        let is_due = told.iter().any(|told| self.space(*told).arrived.due.is_some_and(|due| due <= now));
+        // What a path that is silent has not delivered goes elsewhere, if it can.
+        let goes_elsewhere = is_probe && self.goes_elsewhere(id);
+        let load = if is_probe && !goes_elsewhere { Load::Data } else { load };
         // Section 14.1: a server's Initial packet that elicits an acknowledgement has 1200 bytes, or waits.
         let has_room = id != SpaceId::Initial || self.side == Side::A || room >= LEAST_DATAGRAM as usize;
         let may_elicit = (may_send || is_probe) && has_room;
-        let has_content = may_elicit && (is_probe || self.has_content(id));
+        let has_content = may_elicit && (is_probe || self.has_content(id, load));
         if !is_due && !has_content {
             return;
         }
-        let (number, waiting) = (space.next, space.arrived.waiting);
-        let mut packet = self.blank(id, number);
+        let mut packet = self.blank(id, self.space(id).next);
         let overhead = packet.overhead();
         if making.left < overhead + LEAST_SAMPLED {
             return;
         }
         let mut left = making.left - overhead;
         let mut contents = Contents::new();
-        if waiting > 0 {
-            let space = self.space(id);
+        for told in &told {
+            let space = self.space(*told);
+            if space.arrived.waiting == 0 {
+                continue;
+            }
             let exponent = if id.level() == Level::OneRtt { ACK_DELAY_EXPONENT } else { 0 };
-            if let Some(ack) = space.arrived.frame(now, exponent, space.marks, left) {
-                contents.push(Content::Ack(ack.ranges[0].1));
-                let frame = Frame::Ack(Box::new(ack));
+            let path = self
+                .multipath
+                .is_some()
+                .then_some(told.path() as u32)
+                .filter(|_| *told == SpaceId::Data(told.path()));
+            let room = left.saturating_sub(path.map_or(0, |path| varint::size(path.into())));
+            if let Some(ack) = space.arrived.frame(now, exponent, space.marks, room) {
+                contents.push(Content::Ack { path: told.path() as u8, largest: ack.ranges[0].1 });
+                let frame = Frame::Ack(Box::new(quic::Ack { path, ..ack }));
                 left -= frame.size();
                 packet.frames.push(frame);
             }
@@ -137,10 +173,10 @@ impl Connection {
         let only_ack = packet.frames.len();
         if has_content {
             // RFC 9002 section 6.2.4: the second probe, too, carries what is outstanding if nothing is new.
-            if is_probe && !self.has_content(id) {
+            if is_probe && !goes_elsewhere && !self.has_content(id, load) {
                 self.send_outstanding_again(id);
             }
-            self.write_frames(id, &mut packet, &mut left, &mut contents);
+            self.write_frames((id, load), &mut packet, &mut left, &mut contents);
             if is_probe && packet.frames.len() == only_ack && left > 0 {
                 packet.frames.push(Frame::Ping);
                 left -= 1;
@@ -165,8 +201,11 @@ impl Connection {
         let space = self.space_mut(id);
         space.next += 1;
         space.probes = space.probes.saturating_sub(u32::from(elicits));
-        if waiting > 0 {
-            space.arrived.on_acknowledged();
+        for told in told {
+            let arrived = &mut self.space_mut(told).arrived;
+            if arrived.waiting > 0 {
+                arrived.on_acknowledged();
+            }
         }
         making.left = left - short;
         making.packets.push(packet);
@@ -183,16 +222,18 @@ impl Connection {
             destination: path.peer_ids.current(),
             source: path.own_ids.first(),
             token: if id == SpaceId::Initial { self.handshake.token.clone() } else { Box::default() },
+            path_id: id.path() as u32,
             number,
             number_bytes: packet_number_length(number, acknowledged) as u8,
             key_phase: level == Level::OneRtt && self.key_phases.bit(),
+            key_updates: if level == Level::OneRtt { self.key_updates() as u32 } else { 0 },
             frames: SmallVec::new(),
             parameters: None,
         }
     }
 
     /// Pads a datagram, remembers its packets and sends it.
-    fn transmit(&mut self, now: Time, mut making: Making) {
+    fn transmit(&mut self, now: Time, place: usize, mut making: Making) {
         let elicits = making.written.iter().any(|written| written.elicits);
         let has_initial = making.packets[0].level == Level::Initial;
         let total: usize = making.packets.iter().map(Packet::wire_size).sum();
@@ -215,7 +256,7 @@ impl Connection {
         let mark = if has_initial || making.packets[0].level == Level::Handshake {
             Ecn::NotEct
         } else {
-            self.paths[0].ecn.mark()
+            self.paths[place].ecn.mark()
         };
         let mut bytes = 0;
         for (packet, written) in making.packets.iter().zip(making.written) {
@@ -225,17 +266,25 @@ impl Connection {
         }
         let is_first_of_client =
             self.side == Side::A && making.packets.iter().any(|p| p.level == Level::Handshake);
-        self.paths[0].route.on_sent(bytes);
+        self.paths[place].route.on_sent(bytes);
         self.stats.datagrams_sent += 1;
         self.stats.acks_sent += u64::from(!elicits);
         if elicits {
             self.on_eliciting_sent(now);
         }
-        self.put_out(quic::Content::Packets(making.packets), bytes, mark);
+        self.put_out(place, quic::Content::Packets(making.packets), bytes, mark);
         if is_first_of_client {
             // RFC 9001 section 4.9.1.
             self.discard(now, SpaceId::Initial);
         }
+    }
+
+    /// Sends a datagram with one packet of data.
+    pub(super) fn send_packet(&mut self, now: Time, id: SpaceId, packet: Packet, contents: Contents) {
+        self.space_mut(id).next += 1;
+        let written = [Written { id, contents, elicits: true }].into_iter().collect();
+        let making = Making { packets: SmallVec::from_iter([packet]), written, left: 0, room: 0 };
+        self.transmit(now, id.path(), making);
     }
 
     /// A packet has left on other addresses than the path's: it counts neither for its window nor for its

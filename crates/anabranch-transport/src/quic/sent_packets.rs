@@ -11,8 +11,12 @@ use crate::time::Time;
 /// What a packet carried, as far as its loss or its arrival means something (RFC 9000 section 13.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// An ACK frame whose largest number this was.
-    Ack(u64),
+    /// An ACK frame whose largest number this was, about the packets of this path, of those of its own space
+    /// in the handshake.
+    Ack {
+        path: u8,
+        largest: u64,
+    },
     AckFrequency(u64),
     Crypto {
         position: u64,
@@ -26,9 +30,20 @@ pub(super) enum Content {
     MaxStreams {
         is_bidirectional: bool,
     },
-    NewConnectionId(u64),
+    NewConnectionId {
+        path: u8,
+        sequence: u64,
+    },
+    PathAbandon {
+        path: u8,
+        code: u64,
+    },
+    PathBackup(u8),
     ResetStream(u64),
-    RetireConnectionId(u64),
+    RetireConnectionId {
+        path: u8,
+        sequence: u64,
+    },
     StopSending(u64),
     Stream {
         id: u64,
@@ -57,6 +72,18 @@ pub(super) struct Sent {
     pub(super) end: u64,
     pub(super) rate: RateMark,
     pub(super) contents: Contents,
+}
+
+impl Sent {
+    /// Whether it carries the byte of a stream at this position.
+    pub(super) fn carries(&self, stream: u64, place: u64) -> bool {
+        self.contents.iter().any(|content| match *content {
+            Content::Stream { id, position, length, .. } => {
+                id == stream && (position..position + u64::from(length)).contains(&place)
+            }
+            _ => false,
+        })
+    }
 }
 
 /// Those that are outstanding, and those that were lost not long ago.
@@ -91,6 +118,11 @@ impl SentPackets {
     /// Whether nothing is outstanding.
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()
+    }
+
+    /// The newest packet, if it is outstanding.
+    pub(super) fn last(&self) -> Option<&Sent> {
+        self.packets.back().and_then(Option::as_ref)
     }
 
     /// The outstanding packets, the oldest first.

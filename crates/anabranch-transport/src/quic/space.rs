@@ -218,14 +218,17 @@ impl Space {
 pub(super) const fn may_come(frame: &Frame, level: Level) -> bool {
     match level {
         Level::OneRtt => true,
-        Level::Initial | Level::Handshake => matches!(
-            frame,
-            Frame::Ack(_)
-                | Frame::ConnectionClose { frame: Some(_), .. }
-                | Frame::Crypto { .. }
-                | Frame::Padding { .. }
-                | Frame::Ping
-        ),
+        Level::Initial | Level::Handshake => match frame {
+            // RFC 10069 section 4.
+            Frame::Ack(ack) => ack.path.is_none(),
+            _ => matches!(
+                frame,
+                Frame::ConnectionClose { frame: Some(_), .. }
+                    | Frame::Crypto { .. }
+                    | Frame::Padding { .. }
+                    | Frame::Ping
+            ),
+        },
         Level::ZeroRtt => !matches!(
             frame,
             Frame::Ack(_)
@@ -233,8 +236,14 @@ pub(super) const fn may_come(frame: &Frame, level: Level) -> bool {
                 | Frame::Crypto { .. }
                 | Frame::HandshakeDone
                 | Frame::ImmediateAck
+                | Frame::MaxPathId { .. }
+                | Frame::NewConnectionId { path: Some(_), .. }
                 | Frame::NewToken { .. }
+                | Frame::PathAbandon { .. }
+                | Frame::PathCidsBlocked { .. }
                 | Frame::PathResponse { .. }
+                | Frame::PathStatus { .. }
+                | Frame::PathsBlocked { .. }
                 | Frame::RetireConnectionId { .. }
         ),
     }

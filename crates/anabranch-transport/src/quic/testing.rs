@@ -57,10 +57,12 @@ impl Logged {
 /// A filter that decides which datagrams to drop.
 pub(crate) type Filter = Box<dyn FnMut(Time, Side, &Datagram) -> bool>;
 
-/// The wires by direction, the one from A first, and the paths on which nothing arrives.
+/// The wires by direction, the one from A first, those of paths that are unlike the others, and the paths on
+/// which nothing arrives.
 #[derive(Default)]
 pub(crate) struct Wires {
     by_sender: [Wire; 2],
+    pub(super) others: Vec<(PathId, Wire)>,
     pub(super) dead: Vec<PathId>,
 }
 
@@ -87,7 +89,8 @@ fn resolved(config: &Config) -> Parameters {
 
 fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
     let name = format!("flow/test/quic/{}", side.name());
-    let mtus: &[u32] = if config.migration.is_some() { &[1_500; 2] } else { &[1_500] };
+    let has_two = config.migration.is_some() || config.multipath == Some(true);
+    let mtus: &[u32] = if has_two { &[1_500; 2] } else { &[1_500] };
     Connection::new(&resolved(config), side, mtus, IpVersion::Ipv4, streams, &name)
 }
 
@@ -147,7 +150,8 @@ impl Tested for Connection {
     type Filter = Filter;
 
     fn wire(wires: &Wires, path: PathId, from: Side) -> Wire {
-        Wire { is_dead: wires.dead.contains(&path), ..wires[from.index()] }
+        let other = wires.others.iter().find(|(other, _)| *other == path).map(|(_, wire)| *wire);
+        Wire { is_dead: wires.dead.contains(&path), ..other.unwrap_or(wires[from.index()]) }
     }
 
     fn keep_all() -> Filter {
@@ -282,9 +286,11 @@ impl Drill {
             destination: self.end.paths[0].own_ids.first(),
             source: self.peer_id,
             token: Box::default(),
+            path_id: 0,
             number,
             number_bytes: 4,
             key_phase: false,
+            key_updates: 0,
             frames: SmallVec::from_vec(frames),
             parameters: None,
         }
@@ -394,8 +400,12 @@ impl Connection {
     /// Checks that the counters match a recount, and that limits are kept.
     pub(super) fn check_accounts(&self) {
         let spaces = || self.early.iter().chain(self.paths.iter().map(|path| &path.space));
-        let in_flight: u32 = spaces().flat_map(|space| space.sent.iter()).map(|packet| packet.size).sum();
-        assert_eq!(self.paths[0].congestion.in_flight, in_flight, "bytes in flight");
+        let bytes = |space: &super::space::Space| space.sent.iter().map(|packet| packet.size).sum::<u32>();
+        let of_handshake: u32 = self.early.iter().map(bytes).sum();
+        for (place, path) in self.paths.iter().enumerate() {
+            let in_flight = bytes(&path.space) + if place == 0 { of_handshake } else { 0 };
+            assert_eq!(path.congestion.in_flight, in_flight, "bytes in flight on path {place}");
+        }
         for space in spaces() {
             let eliciting = space.sent.iter().filter(|packet| packet.elicits_ack).count();
             assert_eq!(space.sent.eliciting as usize, eliciting, "packets that elicit acknowledgements");

@@ -191,6 +191,11 @@ impl Rtt {
         }
     }
 
+    /// The smallest round-trip time is measured from the beginning.
+    pub const fn restart_min(&mut self) {
+        self.smallest = None;
+    }
+
     /// A timeout was spurious, before which SRTT and RTTVAR were these: the first sample of data from `next`
     /// on counts as the first one of all, if that makes either larger (RFC 4015 section 3.1 step 11).
     pub fn widen_after(&mut self, srtt: Duration, rttvar: Duration, next: u64) {

@@ -409,9 +409,11 @@ mod tests {
             destination,
             source,
             token,
+            path_id: 0,
             number,
             number_bytes: 2,
             key_phase: false,
+            key_updates: 0,
             frames,
             parameters,
         }
@@ -424,7 +426,7 @@ mod tests {
 
     fn ack(last: u64) -> Frame {
         let ranges = [(0, last)].into_iter().collect();
-        Frame::Ack(Box::new(Ack { ranges, delay: 3, ecn: None }))
+        Frame::Ack(Box::new(Ack { ranges, delay: 3, ..Ack::default() }))
     }
 
     fn stream(id: u64, position: u64, length: u32, fin: bool) -> Frame {

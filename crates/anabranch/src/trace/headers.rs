@@ -134,7 +134,8 @@ fn of_frame(frame: &quic::Frame, data: &mut u32) -> String {
             let runs = ack.ranges.iter().map(|(first, last)| {
                 if first == last { first.to_string() } else { format!("{first} to {last}") }
             });
-            format!("{name} of {}", joined(runs))
+            let of_path = ack.path.map(|path| format!(" of path {path}")).unwrap_or_default();
+            format!("{name} of {}{of_path}", joined(runs))
         }
         quic::Frame::Crypto { position, data } => {
             format!("{name}, {} B from byte {position} of the handshake on", data.length)
@@ -157,9 +158,15 @@ fn of_frame(frame: &quic::Frame, data: &mut u32) -> String {
         quic::Frame::ResetStream { stream, .. } | quic::Frame::StopSending { stream, .. } => {
             format!("{name} {stream}")
         }
-        quic::Frame::NewConnectionId { sequence, .. } | quic::Frame::RetireConnectionId { sequence } => {
-            format!("{name} {sequence}")
-        }
+        quic::Frame::NewConnectionId { path, sequence, .. }
+        | quic::Frame::RetireConnectionId { path, sequence } => match path {
+            Some(path) => format!("{name} {sequence} of path {path}"),
+            None => format!("{name} {sequence}"),
+        },
+        quic::Frame::PathAbandon { path, .. }
+        | quic::Frame::PathCidsBlocked { path, .. }
+        | quic::Frame::PathStatus { path, .. } => format!("{name} {path}"),
+        quic::Frame::MaxPathId { limit } | quic::Frame::PathsBlocked { limit } => format!("{name} {limit}"),
         _ => name,
     }
 }

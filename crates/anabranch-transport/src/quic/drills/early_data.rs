@@ -214,7 +214,7 @@ fn frames_of_early_data_are_those_of_the_table() {
         (Frame::PathChallenge { data: [1; 8] }, true),
         (Frame::PathResponse { data: [1; 8] }, false),
         (Frame::HandshakeDone, false),
-        (Frame::RetireConnectionId { sequence: 0 }, false),
+        (Frame::RetireConnectionId { path: None, sequence: 0 }, false),
         (Frame::Crypto { position: 0, data: Payload { offset: 0, length: 10 } }, false),
     ] {
         let config = with(ACCEPTED);

@@ -7,6 +7,7 @@ mod handshake;
 mod key_update;
 mod loss;
 mod migration;
+mod multipath;
 mod rebinding;
 mod service;
 mod strangers;

@@ -179,6 +179,7 @@ fn a_stateless_reset_ends_a_connection() {
     let open = || Drill::open_with(&Config::default(), |peer| peer.stateless_reset_token = Some([1; 16]));
     let mut drill = open();
     let new = |sequence, retire_prior_to, byte| Frame::NewConnectionId {
+        path: None,
         sequence,
         retire_prior_to,
         id: id(byte),

@@ -188,9 +188,9 @@ fn connection_ids_are_replaced() {
     let all: Vec<Frame> = drill.sent.iter().flat_map(crate::quic::testing::Logged::frames).cloned().collect();
     assert_eq!(announced(&all), 2);
     drill.frames();
-    drill.frame(Frame::RetireConnectionId { sequence: 1 });
+    drill.frame(Frame::RetireConnectionId { path: None, sequence: 1 });
     assert_eq!(announced(&drill.frames()), 1);
-    drill.frame(Frame::RetireConnectionId { sequence: 9 });
+    drill.frame(Frame::RetireConnectionId { path: None, sequence: 9 });
     assert_eq!(drill.violation(), Some(code::PROTOCOL_VIOLATION));
 }
 

@@ -1,4 +1,4 @@
-//! Types of frames (RFC 9000 section 12.4, RFC 9221, draft-ietf-quic-ack-frequency-14).
+//! Types of frames (RFC 9000 section 12.4, RFC 9221, draft-ietf-quic-ack-frequency-14, RFC 10069 section 4).
 
 pub(super) const PADDING: u64 = 0x00;
 pub(super) const PING: u64 = 0x01;
@@ -32,3 +32,14 @@ pub(super) const ACK_FREQUENCY: u64 = 0xaf;
 /// RFC 9221.
 pub(super) const DATAGRAM: u64 = 0x30;
 pub(super) const DATAGRAM_WITH_LENGTH: u64 = 0x31;
+/// RFC 10069 section 4, read as draft-ietf-quic-multipath-21.
+pub(super) const PATH_ACK: u64 = 0x3e;
+pub(super) const PATH_ACK_ECN: u64 = 0x3f;
+pub(super) const PATH_ABANDON: u64 = 0x3e75;
+pub(super) const PATH_STATUS_BACKUP: u64 = 0x3e76;
+pub(super) const PATH_STATUS_AVAILABLE: u64 = 0x3e77;
+pub(super) const PATH_NEW_CONNECTION_ID: u64 = 0x3e78;
+pub(super) const PATH_RETIRE_CONNECTION_ID: u64 = 0x3e79;
+pub(super) const MAX_PATH_ID: u64 = 0x3e7a;
+pub(super) const PATHS_BLOCKED: u64 = 0x3e7b;
+pub(super) const PATH_CIDS_BLOCKED: u64 = 0x3e7c;

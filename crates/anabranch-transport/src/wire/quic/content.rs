@@ -168,18 +168,20 @@ impl Content {
             if *destination.get_or_insert(to) != to {
                 continue;
             }
-            let largest = keys.largest[level.space()];
+            let other = keys.paths.iter_mut().find(|(id, ..)| level == Level::OneRtt && *id == to);
+            let path_id = other.as_ref().map_or(0, |(_, path, _)| *path);
+            let largest = other.map_or(&mut keys.largest[level.space()], |(_, _, largest)| largest);
             let Some(key) = &mut keys.opening[level as usize] else {
                 parsed.without_key += 1;
                 parsed.without_key_at.get_or_insert(at);
                 continue;
             };
-            let Some(opened) = sealed::open(packet, number_at, largest, key) else {
+            let Some(opened) = sealed::open(packet, number_at, path_id, *largest, key) else {
                 parsed.forged += 1;
                 continue;
             };
             let Opened { number, number_bytes, key_phase, is_regular, content } = opened;
-            keys.largest[level.space()] = Some(largest.map_or(number, |largest| largest.max(number)));
+            *largest = (*largest).max(Some(number));
             if parsed.without_key + parsed.forged == 0 {
                 parsed.reset = None;
             }
@@ -195,9 +197,11 @@ impl Content {
                     destination: to,
                     source,
                     token,
+                    path_id,
                     number,
                     number_bytes,
                     key_phase,
+                    key_updates: 0,
                     frames: frames.into(),
                     parameters: None,
                 }),
@@ -301,9 +305,11 @@ mod tests {
                 destination,
                 source: if level == Level::OneRtt { ConnectionId::default() } else { source },
                 token: if level == Level::Initial { token.into() } else { Box::default() },
+                path_id: 0,
                 number,
                 number_bytes,
                 key_phase: level == Level::OneRtt && key_phase,
+                key_updates: 0,
                 frames: frames.into(),
                 parameters: None,
             }
@@ -407,9 +413,11 @@ mod tests {
             destination: ConnectionId::new(&destination).unwrap(),
             source: ConnectionId::default(),
             token: Box::default(),
+            path_id: 0,
             number,
             number_bytes: 4,
             key_phase: false,
+            key_updates: 0,
             frames: [Frame::Ping].into_iter().collect(),
             parameters: None,
         }

@@ -1,4 +1,4 @@
-//! Frames (RFC 9000 section 19, RFC 9221).
+//! Frames (RFC 9000 section 19, RFC 9221, RFC 10069 section 4).
 
 use arrayvec::ArrayVec;
 
@@ -71,6 +71,11 @@ pub enum Frame {
         /// Bytes.
         limit: u64,
     },
+    /// The greatest path ID that the peer may use (RFC 10069 section 4.6).
+    MaxPathId {
+        /// The ID.
+        limit: u32,
+    },
     /// How many streams may be opened in all (section 19.11).
     MaxStreams {
         /// Whether they have two directions.
@@ -78,8 +83,10 @@ pub enum Frame {
         /// How many.
         limit: u64,
     },
-    /// Another connection ID by which the peer may call this end (section 19.15).
+    /// Another connection ID by which the peer may call this end (section 19.15; RFC 10069 section 4.4).
     NewConnectionId {
+        /// The path ID that it is for; [`None`] in a frame without one, which is about path 0.
+        path: Option<u32>,
         /// Its number.
         sequence: u64,
         /// Those with smaller numbers are to be retired.
@@ -99,6 +106,13 @@ pub enum Frame {
         /// Bytes.
         length: u32,
     },
+    /// The sender gives a path up (RFC 10069 section 4.2).
+    PathAbandon {
+        /// The path ID.
+        path: u32,
+        /// Why (section 4.2.1 there).
+        code: u64,
+    },
     /// Asks for an answer on the path (section 19.17).
     PathChallenge {
         /// What the answer has to have.
@@ -108,6 +122,27 @@ pub enum Frame {
     PathResponse {
         /// What was asked for.
         data: [u8; 8],
+    },
+    /// The sender has no connection ID for a path (RFC 10069 section 4.7).
+    PathCidsBlocked {
+        /// The path ID.
+        path: u32,
+        /// The number of the ID that it waits for.
+        next: u64,
+    },
+    /// How the sender would have a path used (RFC 10069 section 4.3).
+    PathStatus {
+        /// The path ID.
+        path: u32,
+        /// Counts the frames about this path.
+        sequence: u64,
+        /// Whether it is a path like others, and not one that waits until they fail.
+        is_available: bool,
+    },
+    /// The greatest path ID holds a path back (RFC 10069 section 4.7).
+    PathsBlocked {
+        /// The ID.
+        limit: u32,
     },
     /// Asks for an acknowledgement (section 19.2).
     Ping,
@@ -120,8 +155,10 @@ pub enum Frame {
         /// How many bytes it had sent.
         final_size: u64,
     },
-    /// A connection ID of the peer is no longer used (section 19.16).
+    /// A connection ID of the peer is no longer used (section 19.16; RFC 10069 section 4.5).
     RetireConnectionId {
+        /// The path ID that it is for; [`None`] in a frame without one, which is about path 0.
+        path: Option<u32>,
         /// Its number.
         sequence: u64,
     },
@@ -165,9 +202,11 @@ pub struct Stream {
     pub has_length: bool,
 }
 
-/// An ACK frame.
+/// An ACK frame, or a `PATH_ACK` frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
+    /// The path ID whose packets it acknowledges (RFC 10069 section 4.1); [`None`] in an ACK frame.
+    pub path: Option<u32>,
     /// First and last number of each run that has arrived, the largest run first; at least one, at most
     /// [`MAX_ACK_RANGES`].
     pub ranges: ArrayVec<(u64, u64), MAX_ACK_RANGES>,
@@ -197,6 +236,7 @@ impl Frame {
     /// Its name in traces.
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Ack(ack) if ack.path.is_some() => "path_ack",
             Self::Ack(_) => "ack",
             Self::AckFrequency { .. } => "ack_frequency",
             Self::ConnectionClose { .. } => "connection_close",
@@ -206,15 +246,23 @@ impl Frame {
             Self::HandshakeDone => "handshake_done",
             Self::ImmediateAck => "immediate_ack",
             Self::MaxData { .. } => "max_data",
+            Self::MaxPathId { .. } => "max_path_id",
             Self::MaxStreamData { .. } => "max_stream_data",
             Self::MaxStreams { .. } => "max_streams",
+            Self::NewConnectionId { path: Some(_), .. } => "path_new_connection_id",
             Self::NewConnectionId { .. } => "new_connection_id",
             Self::NewToken { .. } => "new_token",
             Self::Padding { .. } => "padding",
+            Self::PathAbandon { .. } => "path_abandon",
             Self::PathChallenge { .. } => "path_challenge",
+            Self::PathCidsBlocked { .. } => "path_cids_blocked",
             Self::PathResponse { .. } => "path_response",
+            Self::PathStatus { is_available: true, .. } => "path_status_available",
+            Self::PathStatus { .. } => "path_status_backup",
+            Self::PathsBlocked { .. } => "paths_blocked",
             Self::Ping => "ping",
             Self::ResetStream { .. } => "reset_stream",
+            Self::RetireConnectionId { path: Some(_), .. } => "path_retire_connection_id",
             Self::RetireConnectionId { .. } => "retire_connection_id",
             Self::StopSending { .. } => "stop_sending",
             Self::Stream(_) => "stream",
@@ -226,6 +274,8 @@ impl Frame {
     /// Its length on the wire in bytes.
     pub fn size(&self) -> usize {
         let v = varint::size;
+        // A type of two bytes in the place of one, and the path ID.
+        let of_path = |path: Option<u32>| path.map_or(0, |path| 1 + v(path.into()));
         match self {
             Self::Ack(ack) => ack.size(),
             Self::AckFrequency { sequence, threshold, delay, reordering } => {
@@ -245,17 +295,21 @@ impl Frame {
                 1 + if *has_length { v(data.length.into()) } else { 0 } + data.length as usize
             }
             Self::HandshakeDone | Self::ImmediateAck | Self::Ping => 1,
+            Self::MaxPathId { limit } | Self::PathsBlocked { limit } => 2 + v((*limit).into()),
             Self::MaxStreamData { stream, limit } | Self::StreamDataBlocked { stream, limit } => {
                 1 + v(*stream) + v(*limit)
             }
-            Self::NewConnectionId { sequence, retire_prior_to, id, .. } => {
-                1 + v(*sequence) + v(*retire_prior_to) + 1 + id.len() + 16
+            Self::NewConnectionId { path, sequence, retire_prior_to, id, .. } => {
+                1 + of_path(*path) + v(*sequence) + v(*retire_prior_to) + 1 + id.len() + 16
             }
             Self::NewToken { token } => 1 + v(token.len() as u64) + token.len(),
             Self::Padding { length } => *length as usize,
+            Self::PathAbandon { path, code: number }
+            | Self::PathCidsBlocked { path, next: number }
+            | Self::PathStatus { path, sequence: number, .. } => 2 + v((*path).into()) + v(*number),
             Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
             Self::ResetStream { stream, code, final_size } => 1 + v(*stream) + v(*code) + v(*final_size),
-            Self::RetireConnectionId { sequence } => 1 + v(*sequence),
+            Self::RetireConnectionId { path, sequence } => 1 + of_path(*path) + v(*sequence),
             Self::StopSending { stream, code } => 1 + v(*stream) + v(*code),
             Self::Stream(stream) => stream.size(),
         }
@@ -298,12 +352,19 @@ impl Frame {
             Self::HandshakeDone => numbers(kind::HANDSHAKE_DONE, &[]),
             Self::ImmediateAck => numbers(kind::IMMEDIATE_ACK, &[]),
             Self::MaxData { limit } => numbers(kind::MAX_DATA, &[*limit]),
+            Self::MaxPathId { limit } => numbers(kind::MAX_PATH_ID, &[(*limit).into()]),
             Self::MaxStreamData { stream, limit } => numbers(kind::MAX_STREAM_DATA, &[*stream, *limit]),
             Self::MaxStreams { is_bidirectional, limit } => {
                 numbers(kind::MAX_STREAMS_BIDI + u64::from(!is_bidirectional), &[*limit]);
             }
-            Self::NewConnectionId { sequence, retire_prior_to, id, reset_token } => {
-                numbers(kind::NEW_CONNECTION_ID, &[*sequence, *retire_prior_to]);
+            Self::NewConnectionId { path, sequence, retire_prior_to, id, reset_token } => {
+                match path {
+                    None => numbers(kind::NEW_CONNECTION_ID, &[*sequence, *retire_prior_to]),
+                    Some(path) => {
+                        let values = [(*path).into(), *sequence, *retire_prior_to];
+                        numbers(kind::PATH_NEW_CONNECTION_ID, &values);
+                    }
+                }
                 out.u8(id.len() as u8);
                 out.extend(id.bytes());
                 out.extend(reset_token);
@@ -313,6 +374,14 @@ impl Frame {
                 out.extend(token);
             }
             Self::Padding { length } => out.resize(out.len() + *length as usize, kind::PADDING as u8),
+            Self::PathAbandon { path, code } => numbers(kind::PATH_ABANDON, &[(*path).into(), *code]),
+            Self::PathCidsBlocked { path, next } => {
+                numbers(kind::PATH_CIDS_BLOCKED, &[(*path).into(), *next]);
+            }
+            Self::PathStatus { path, sequence, is_available } => {
+                numbers(kind::PATH_STATUS_BACKUP + u64::from(*is_available), &[(*path).into(), *sequence]);
+            }
+            Self::PathsBlocked { limit } => numbers(kind::PATHS_BLOCKED, &[(*limit).into()]),
             Self::PathChallenge { data } => {
                 numbers(kind::PATH_CHALLENGE, &[]);
                 out.extend(data);
@@ -325,7 +394,12 @@ impl Frame {
             Self::ResetStream { stream, code, final_size } => {
                 numbers(kind::RESET_STREAM, &[*stream, *code, *final_size]);
             }
-            Self::RetireConnectionId { sequence } => numbers(kind::RETIRE_CONNECTION_ID, &[*sequence]),
+            Self::RetireConnectionId { path: None, sequence } => {
+                numbers(kind::RETIRE_CONNECTION_ID, &[*sequence]);
+            }
+            Self::RetireConnectionId { path: Some(path), sequence } => {
+                numbers(kind::PATH_RETIRE_CONNECTION_ID, &[(*path).into(), *sequence]);
+            }
             Self::StopSending { stream, code } => numbers(kind::STOP_SENDING, &[*stream, *code]),
             Self::Stream(stream) => stream.emit(fields, out),
             Self::StreamDataBlocked { stream, limit } => {
@@ -367,14 +441,21 @@ impl Frame {
                 reader.take(more);
                 Ok(Self::Padding { length: 1 + more as u32 })
             }
-            kind::ACK | kind::ACK_ECN => {
-                Ack::parse(reader, code == kind::ACK_ECN).map(|ack| Self::Ack(Box::new(ack)))
+            kind::ACK | kind::ACK_ECN | kind::PATH_ACK | kind::PATH_ACK_ECN => {
+                Ack::parse(reader, code).map(|ack| Self::Ack(Box::new(ack)))
             }
             kind::STREAM..=kind::STREAM_LAST => Stream::parse(reader, code, fields).map(Self::Stream),
             kind::CRYPTO | kind::DATAGRAM | kind::DATAGRAM_WITH_LENGTH => {
                 Self::parse_data(reader, code, fields)
             }
-            kind::NEW_CONNECTION_ID => Self::parse_new_connection_id(reader),
+            kind::NEW_CONNECTION_ID => Self::parse_new_connection_id(reader, None),
+            kind::PATH_NEW_CONNECTION_ID => {
+                let path = path_id(reader).ok_or(SHORT)??;
+                Self::parse_new_connection_id(reader, Some(path))
+            }
+            kind::PATH_ABANDON..=kind::PATH_CIDS_BLOCKED => {
+                Self::parse_of_paths(reader, code).ok_or(SHORT)?
+            }
             _ => Self::parse_numbers(reader, code).ok_or(SHORT)?,
         }
     }
@@ -408,7 +489,7 @@ impl Frame {
                 is_bidirectional: code == kind::STREAMS_BLOCKED_BIDI,
                 limit: number()?,
             },
-            kind::RETIRE_CONNECTION_ID => Self::RetireConnectionId { sequence: number()? },
+            kind::RETIRE_CONNECTION_ID => Self::RetireConnectionId { path: None, sequence: number()? },
             kind::CONNECTION_CLOSE | kind::CONNECTION_CLOSE_APPLICATION => {
                 let error = number()?;
                 let frame = if code == kind::CONNECTION_CLOSE { Some(number()?) } else { None };
@@ -430,6 +511,29 @@ impl Frame {
         }))
     }
 
+    /// A frame about a path (RFC 10069 section 4) that consists of numbers; [`None`] if it is not whole.
+    fn parse_of_paths(reader: &mut Reader<'_>, code: u64) -> Option<Result<Self, Malformed>> {
+        let path = match path_id(reader)? {
+            Ok(path) => path,
+            Err(error) => return Some(Err(error)),
+        };
+        let mut number = || varint::read(reader);
+        Some(Ok(match code {
+            kind::PATH_ABANDON => Self::PathAbandon { path, code: number()? },
+            kind::PATH_STATUS_AVAILABLE | kind::PATH_STATUS_BACKUP => {
+                let is_available = code == kind::PATH_STATUS_AVAILABLE;
+                Self::PathStatus { path, sequence: number()?, is_available }
+            }
+            kind::PATH_RETIRE_CONNECTION_ID => {
+                Self::RetireConnectionId { path: Some(path), sequence: number()? }
+            }
+            kind::MAX_PATH_ID => Self::MaxPathId { limit: path },
+            kind::PATHS_BLOCKED => Self::PathsBlocked { limit: path },
+            kind::PATH_CIDS_BLOCKED => Self::PathCidsBlocked { path, next: number()? },
+            _ => return Some(Err(malformed("a frame's type is not known"))),
+        }))
+    }
+
     fn parse_data(reader: &mut Reader<'_>, code: u64, fields: &mut impl Fields) -> Result<Self, Malformed> {
         const SHORT: Malformed = malformed("a frame with data is not whole");
         let position = if code == kind::CRYPTO { varint::read(reader).ok_or(SHORT)? } else { 0 };
@@ -445,7 +549,7 @@ impl Frame {
         })
     }
 
-    fn parse_new_connection_id(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn parse_new_connection_id(reader: &mut Reader<'_>, path: Option<u32>) -> Result<Self, Malformed> {
         const SHORT: Malformed = malformed("a NEW_CONNECTION_ID frame is not whole");
         let sequence = varint::read(reader).ok_or(SHORT)?;
         let retire_prior_to = varint::read(reader).ok_or(SHORT)?;
@@ -457,8 +561,14 @@ impl Frame {
         if retire_prior_to > sequence {
             return Err(malformed("a new connection ID retires itself"));
         }
-        Ok(Self::NewConnectionId { sequence, retire_prior_to, id, reset_token: token })
+        Ok(Self::NewConnectionId { path, sequence, retire_prior_to, id, reset_token: token })
     }
+}
+
+/// A path ID, which has 32 bits (RFC 10069 section 2.4); [`None`] if it is not whole.
+fn path_id(reader: &mut Reader<'_>) -> Option<Result<u32, Malformed>> {
+    let path = varint::read(reader)?;
+    Some(u32::try_from(path).map_err(|_| malformed("a path ID is above 2^32 - 1")))
 }
 
 /// Data with its length in front, or up to the end of the packet.
@@ -526,7 +636,14 @@ impl Ack {
     /// The numbers that it consists of, its type included.
     fn for_each_number(&self, mut each: impl FnMut(u64)) {
         let Some(&(first, last)) = self.ranges.first() else { return };
-        each(if self.ecn.is_some() { kind::ACK_ECN } else { kind::ACK });
+        let has_ecn = u64::from(self.ecn.is_some());
+        match self.path {
+            None => each(kind::ACK + has_ecn),
+            Some(path) => {
+                each(kind::PATH_ACK + has_ecn);
+                each(path.into());
+            }
+        }
         each(last);
         each(self.delay);
         each(self.ranges.len() as u64 - 1);
@@ -540,12 +657,14 @@ impl Ack {
         self.ecn.iter().flatten().for_each(|count| each(*count));
     }
 
-    fn parse(reader: &mut Reader<'_>, has_ecn: bool) -> Result<Self, Malformed> {
+    fn parse(reader: &mut Reader<'_>, code: u64) -> Result<Self, Malformed> {
         const SHORT: Malformed = malformed("an ACK frame is not whole");
         const BELOW: Malformed = malformed("an ACK frame acknowledges packets below 0");
+        let is_of_path = matches!(code, kind::PATH_ACK | kind::PATH_ACK_ECN);
+        let path = if is_of_path { Some(path_id(reader).ok_or(SHORT)??) } else { None };
         let mut number = || varint::read(reader).ok_or(SHORT);
         let (mut last, delay, count) = (number()?, number()?, number()?);
-        let mut ack = Self { delay, ..Self::default() };
+        let mut ack = Self { path, delay, ..Self::default() };
         let mut first = last.checked_sub(number()?).ok_or(BELOW)?;
         let _ = ack.ranges.try_push((first, last));
         for _ in 0..count {
@@ -554,7 +673,7 @@ impl Ack {
             first = last.checked_sub(number()?).ok_or(BELOW)?;
             let _ = ack.ranges.try_push((first, last));
         }
-        if has_ecn {
+        if matches!(code, kind::ACK_ECN | kind::PATH_ACK_ECN) {
             ack.ecn = Some([number()?, number()?, number()?]);
         }
         Ok(ack)
@@ -629,6 +748,14 @@ mod tests {
                 "a stream has at most 2^62 - 1 bytes",
             ),
             (&[0x0a, 0, 5, 1], "a STREAM frame is not whole"),
+            // RFC 10069 sections 2.4 and 4.
+            (&[0x3e], "an ACK frame is not whole"),
+            (&[0x3e, 1, 5, 0, 0, 6], "an ACK frame acknowledges packets below 0"),
+            (&[0x3e, 0xc0, 0, 0, 1, 0, 0, 0, 0, 5, 0, 0, 6], "a path ID is above 2^32 - 1"),
+            (&[0x7e, 0x75, 1], "a frame is not whole"),
+            (&[0x7e, 0x7a, 0xc0, 0, 0, 1, 0, 0, 0, 0], "a path ID is above 2^32 - 1"),
+            (&[0x7e, 0x78, 1, 1, 2, 1, 9], "a NEW_CONNECTION_ID frame is not whole"),
+            (&[0x7e, 0x7d, 0], "a frame's type is not known"),
         ] {
             let error = Frame::parse_all(bytes, &mut Store::default()).unwrap_err();
             assert_eq!(error.problem, problem, "{bytes:02x?}");

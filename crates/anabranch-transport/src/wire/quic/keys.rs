@@ -15,14 +15,17 @@ pub struct Keys<P> {
     pub opening: [Option<P>; 4],
     /// Where the first packet of a client went that a Retry packet may still answer.
     pub original: Option<ConnectionId>,
-    /// The largest number that has arrived in each packet number space.
+    /// The largest number that has arrived in each packet number space, of data in that of path 0.
     pub(super) largest: [Option<u64>; 3],
+    /// The connection IDs of other paths than 0 (RFC 10069), each with its path ID, and the largest number
+    /// that has arrived there.
+    pub paths: Vec<(ConnectionId, u32, Option<u64>)>,
 }
 
 impl<P> Default for Keys<P> {
     fn default() -> Self {
         let none = || [None, None, None, None];
-        Self { sealing: none(), opening: none(), original: None, largest: [None; 3] }
+        Self { sealing: none(), opening: none(), original: None, largest: [None; 3], paths: Vec::new() }
     }
 }
 
@@ -98,9 +101,11 @@ mod tests {
             destination,
             source,
             token,
+            path_id: 0,
             number,
             number_bytes,
             key_phase: false,
+            key_updates: 0,
             frames,
             parameters,
         }
@@ -226,9 +231,9 @@ mod tests {
         assert_eq!(arrives(&packets[4]), None);
     }
 
-    /// draft-ietf-quic-multipath-21 section 2.4: IV, path and number give the nonce.
+    /// RFC 10069 section 2.4: IV, path and number give the nonce.
     #[test]
-    fn the_nonce_of_a_path_is_that_of_the_draft() {
+    fn the_nonce_of_a_path_is_that_of_the_rfc() {
         let key = |iv: &str| Real::of_key([7; 32], hex(iv).try_into().unwrap());
         let sealed = |mut key: Real, path, number| {
             let mut content = *b"content";

@@ -21,12 +21,17 @@ pub struct Packet {
     pub source: ConnectionId,
     /// The token of an Initial packet.
     pub token: Box<[u8]>,
+    /// The path ID that the destination is for, 0 without multipath (RFC 10069): it owns the packet number.
+    pub path_id: u32,
     /// The packet number, all of it.
     pub number: u64,
     /// How many bytes of it are sent.
     pub number_bytes: u8,
     /// The key phase bit (RFC 9001 section 6), which only short headers have.
     pub key_phase: bool,
+    /// How many updates of the keys came before, which is not on the wire: a receiver tries the keys, and one
+    /// of a simulation, which has none, is told. 0 in a packet that was read from bytes.
+    pub key_updates: u32,
     /// What it carries.
     pub frames: SmallVec<[Frame; 2]>,
     /// The transport parameters in the message of the handshake of which this packet has a part

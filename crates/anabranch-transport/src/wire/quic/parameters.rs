@@ -48,6 +48,9 @@ pub struct Parameters {
     /// The shortest delay of its acknowledgements that the peer may ask for, in microseconds; [`None`] if it
     /// may not ask (draft-ietf-quic-ack-frequency-14 section 3).
     pub min_ack_delay: Option<u64>,
+    /// The greatest path ID that the peer may use at first (RFC 10069 section 2.1); [`None`] without
+    /// multipath.
+    pub initial_max_path_id: Option<u32>,
     /// What the same message says about early data. It stands in TLS's own extensions and is not among the
     /// bytes of the parameters.
     pub early_data: EarlyData,
@@ -102,6 +105,7 @@ impl Default for Parameters {
             retry_source: None,
             max_datagram_frame_size: 0,
             min_ack_delay: None,
+            initial_max_path_id: None,
             early_data: EarlyData::None,
         }
     }
@@ -144,6 +148,7 @@ mod id {
     pub(super) const INITIAL_SOURCE: u64 = 0x0f;
     pub(super) const RETRY_SOURCE: u64 = 0x10;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
@@ -217,6 +222,11 @@ impl Parameters {
             varint::emit(delay, &mut bytes);
             parameter(id::MIN_ACK_DELAY, &bytes);
         }
+        if let Some(path) = self.initial_max_path_id {
+            let mut bytes = Vec::new();
+            varint::emit(path.into(), &mut bytes);
+            parameter(id::INITIAL_MAX_PATH_ID, &bytes);
+        }
         if self.disable_active_migration {
             parameter(id::DISABLE_ACTIVE_MIGRATION, &[]);
         }
@@ -277,6 +287,11 @@ impl Parameters {
                 let mut reader = Reader(value);
                 let delay = varint::read(&mut reader).filter(|_| reader.is_empty());
                 self.min_ack_delay = Some(delay.ok_or(wrong)?);
+            }
+            id::INITIAL_MAX_PATH_ID => {
+                let mut reader = Reader(value);
+                let path = varint::read(&mut reader).filter(|_| reader.is_empty());
+                self.initial_max_path_id = Some(path.and_then(|path| path.try_into().ok()).ok_or(wrong)?);
             }
             id::PREFERRED_ADDRESS => {
                 self.preferred_address = Some(PreferredAddress::parse(value).ok_or(wrong)?);
@@ -341,6 +356,7 @@ mod tests {
             }),
             initial_source: Some(id(&[])),
             max_datagram_frame_size: 65_535,
+            initial_max_path_id: Some(u32::MAX),
             ..Parameters::default()
         };
         let mut bytes = Vec::new();

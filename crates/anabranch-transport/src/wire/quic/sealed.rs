@@ -30,7 +30,8 @@ pub(super) fn seal<P: Protection>(packet: &Packet, key: &mut P, fields: &mut imp
     packet.frames.iter().for_each(|frame| frame.emit(fields, out));
     let (header, content) = out[start..].split_at_mut(content_at - start);
     let key_phase = packet.key_phase && is_short;
-    let tag = key.seal(Envelope { path: 0, number: packet.number, key_phase, header }, content);
+    let envelope = Envelope { path: packet.path_id, number: packet.number, key_phase, header };
+    let tag = key.seal(envelope, content);
     out.extend(tag);
     let bits = key.mask(sample(&out[number_at..]).expect("number and content have four bytes together"));
     mask(&mut out[start..], number_at - start, number_bytes, bits);
@@ -64,10 +65,11 @@ pub(super) struct Opened<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// Opens a packet, whose number begins at `number_at`; [`None`] if it is not genuine.
+/// Opens a packet of a path ID, whose number begins at `number_at`; [`None`] if it is not genuine.
 pub(super) fn open<'a, P: Protection>(
     packet: &'a mut [u8],
     number_at: usize,
+    path: u32,
     largest: Option<u64>,
     key: &mut P,
 ) -> Option<Opened<'a>> {
@@ -80,7 +82,7 @@ pub(super) fn open<'a, P: Protection>(
     let number = decode_packet_number(truncated, number_bytes, largest);
     let is_short = first & 0x80 == 0;
     let key_phase = is_short && first & 4 != 0;
-    if !key.open(Envelope { path: 0, number, key_phase, header }, sealed) {
+    if !key.open(Envelope { path, number, key_phase, header }, sealed) {
         return None;
     }
     let reserved = if is_short { 0x18 } else { 0x0c };
@@ -117,9 +119,11 @@ mod tests {
                     destination: id(8),
                     source: id(5),
                     token: Box::new([1; 70]),
+                    path_id: 0,
                     number: 0x0102_0304,
                     number_bytes,
                     key_phase: false,
+                    key_updates: 0,
                     frames: [
                         Frame::Ping,
                         Frame::Crypto { position: 9, data: Payload { offset: 0, length: 80 } },

@@ -44,7 +44,8 @@ fn data() -> impl Strategy<Value = Payload> {
 
 fn ack() -> impl Strategy<Value = Frame> {
     let runs = proptest::collection::vec((0..1_000_u64, 2..1_000_u64), 1..=MAX_ACK_RANGES);
-    (runs, number(), proptest::option::of([number(), number(), number()])).prop_map(|(runs, delay, ecn)| {
+    let counts = proptest::option::of([number(), number(), number()]);
+    (runs, number(), counts, path()).prop_map(|(runs, delay, ecn, path)| {
         let mut next = 0;
         let mut ranges: Vec<(u64, u64)> = runs
             .into_iter()
@@ -55,7 +56,23 @@ fn ack() -> impl Strategy<Value = Frame> {
             })
             .collect();
         ranges.reverse();
-        Frame::Ack(Box::new(Ack { ranges: ranges.into_iter().collect(), delay, ecn }))
+        Frame::Ack(Box::new(Ack { path, ranges: ranges.into_iter().collect(), delay, ecn }))
+    })
+}
+
+/// The path ID of a frame that may have one.
+fn path() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(any::<u32>())
+}
+
+/// Frames about paths (RFC 10069 section 4).
+fn of_paths() -> impl Strategy<Value = Frame> {
+    (any::<u32>(), number(), any::<bool>(), 0..5).prop_map(|(path, number, is_available, kind)| match kind {
+        0 => Frame::MaxPathId { limit: path },
+        1 => Frame::PathAbandon { path, code: number },
+        2 => Frame::PathCidsBlocked { path, next: number },
+        3 => Frame::PathsBlocked { limit: path },
+        _ => Frame::PathStatus { path, sequence: number, is_available },
     })
 }
 
@@ -63,6 +80,7 @@ fn frame() -> impl Strategy<Value = Frame> {
     let position = 0..varint::MAX - 1_000;
     prop_oneof![
         ack(),
+        of_paths(),
         (number(), proptest::option::of(number()), 0..50_u64)
             .prop_map(|(code, frame, reason)| Frame::ConnectionClose { code, frame, reason }),
         (position.clone(), data()).prop_map(|(position, data)| Frame::Crypto { position, data }),
@@ -77,14 +95,17 @@ fn frame() -> impl Strategy<Value = Frame> {
         (number(), number()).prop_map(|(stream, limit)| Frame::MaxStreamData { stream, limit }),
         (any::<bool>(), number())
             .prop_map(|(is_bidirectional, limit)| Frame::MaxStreams { is_bidirectional, limit }),
-        (number(), number(), id(), any::<[u8; 16]>()).prop_map(|(sequence, other, id, token)| {
-            Frame::NewConnectionId {
-                sequence: sequence.max(other),
-                retire_prior_to: sequence.min(other),
-                id,
-                reset_token: token,
+        (path(), number(), number(), id(), any::<[u8; 16]>()).prop_map(
+            |(path, sequence, other, id, token)| {
+                Frame::NewConnectionId {
+                    path,
+                    sequence: sequence.max(other),
+                    retire_prior_to: sequence.min(other),
+                    id,
+                    reset_token: token,
+                }
             }
-        }),
+        ),
         proptest::collection::vec(any::<u8>(), 1..100)
             .prop_map(|token| Frame::NewToken { token: token.into() }),
         (1..2_000_u32).prop_map(|length| Frame::Padding { length }),
@@ -96,7 +117,7 @@ fn frame() -> impl Strategy<Value = Frame> {
             code,
             final_size
         }),
-        number().prop_map(|sequence| Frame::RetireConnectionId { sequence }),
+        (path(), number()).prop_map(|(path, sequence)| Frame::RetireConnectionId { path, sequence }),
         (number(), number()).prop_map(|(stream, code)| Frame::StopSending { stream, code }),
         (number(), position, data(), any::<bool>()).prop_map(|(id, position, data, fin)| {
             Frame::Stream(Stream { id, position, data, fin, has_length: true })

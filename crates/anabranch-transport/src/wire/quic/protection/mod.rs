@@ -15,7 +15,7 @@ pub const SAMPLE_BYTES: usize = 16;
 /// What is authenticated beside the content of a packet, and what chooses key and nonce.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope<'a> {
-    /// The path ID, 0 where there is no multipath (draft-ietf-quic-multipath-21 section 2.4).
+    /// The path ID, 0 where there is no multipath (RFC 10069 section 2.4).
     pub path: u32,
     /// The packet's number.
     pub number: u64,

@@ -25,8 +25,8 @@ pub struct Real {
     /// The key of the next phase, and where those after it come from.
     next: Option<(Box<dyn PacketKey>, Later)>,
     phase: bool,
-    /// The lowest number of the current phase.
-    first: u64,
+    /// The lowest number of the current phase on each path ID on which it has been seen.
+    first: Vec<(u32, u64)>,
 }
 
 /// Where the keys of later phases come from.
@@ -97,12 +97,20 @@ impl Real {
     fn new(keys: DirectionalKeys, later: Option<Later>) -> Self {
         let next = later.map(Later::advance);
         let (header, current) = (keys.header, keys.packet);
-        Self { header, previous: None, current, next, phase: false, first: 0 }
+        Self { header, previous: None, current, next, phase: false, first: vec![(0, 0)] }
     }
 
     /// Whether a packet is of the next phase: with the other key phase bit, and no older than this phase.
-    const fn is_next(&self, envelope: Envelope<'_>) -> bool {
-        self.next.is_some() && envelope.key_phase != self.phase && envelope.number >= self.first
+    fn is_next(&self, envelope: Envelope<'_>) -> bool {
+        self.next.is_some()
+            && envelope.key_phase != self.phase
+            // On a path that is new in this phase it may be late, of the one before.
+            && self.first(envelope.path).map_or(self.previous.is_none(), |first| envelope.number >= first)
+    }
+
+    /// The lowest number of the current phase on a path.
+    fn first(&self, path: u32) -> Option<u64> {
+        self.first.iter().find(|(known, _)| *known == path).map(|(_, first)| *first)
     }
 
     /// The key of a packet: of this phase, of the next one, or of the one before if the packet is older.
@@ -119,7 +127,8 @@ impl Real {
         if let Some((next, later)) = self.next.take() {
             self.previous = Some(mem::replace(&mut self.current, next));
             self.next = Some(later.advance());
-            (self.phase, self.first) = (envelope.key_phase, envelope.number);
+            self.phase = envelope.key_phase;
+            self.first = vec![(envelope.path, envelope.number)];
         }
     }
 }
@@ -143,7 +152,10 @@ impl Protection for Real {
             self.update(envelope);
         } else if is_genuine && envelope.key_phase == self.phase {
             // Those of one phase may overtake each other.
-            self.first = self.first.min(number);
+            match self.first.iter_mut().find(|(known, _)| *known == path) {
+                Some((_, first)) => *first = number.min(*first),
+                None => self.first.push((path, number)),
+            }
         }
         is_genuine
     }
