@@ -3,6 +3,7 @@
 import random
 import re
 import shlex
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +190,21 @@ def test_what_a_call_waits_behind_is_named(beside_an_upload: Path) -> None:
     assert helps["no waiting (a queue of its own at the slowest link)"] > from_phone.call.mos + 1
     # What was lost behind this place is known by the file, and counts in both numbers.
     assert flow.ways[0][0].losses.lost == from_pbx.lost > 0
+
+
+def test_a_clock_that_jumps_far_costs_no_memory(tmp_path: Path) -> None:
+    """A time stamp of pcap has 32 bits of seconds."""
+    packets = {number: red_packet(number, (0, 0), 0, 160)[:12] + bytes(160) for number in range(99)}
+    frames = [Frame(number / 50, on_wire(data, number)) for number, data in packets.items()]
+    frames[-1] = frames[-1]._replace(time_s=2.5e9)
+    other = on_wire(bytes(1000), 7)
+    other = other[:12] + bytes([10, 0, 9, 1]) + other[16:]
+    frames += [Frame(2.5e9 + number / 100, other) for number in range(50)]
+    tracemalloc.start()
+    captured.explain(save(tmp_path / "jump.pcap", frames))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 200e6
 
 
 def test_its_advice_is_a_queue(

@@ -46,6 +46,7 @@ def told(page: Page, story: str) -> None:
 STORIES = [
     "dead-path",
     "bufferbloat",
+    "game-and-download",
     "lifo-codel",
     "slow-second-path",
     "leaving-home",

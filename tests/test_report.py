@@ -246,7 +246,7 @@ def test_the_best_cells_of_each_value_of_an_axis(folder: Path, tmp_path: Path) -
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     # The model: the longest delay is best at every loss, pmr does nothing.
     assert re.search(
-        r'class="finding">delay = 4 ms, pmr = [12] may be best in call.mos, or within 0.1 of the'
+        r'class="finding">delay = 4\xa0ms, pmr = [12] may be best in call.mos, or within 0.1 of the'
         r" best, at each of 3 values of loss; 1 other choice may be as well\.<",
         page,
     )

@@ -45,6 +45,7 @@ NOT_RUN = {
     "explain transfer.pcap": MEASURED,
     "lab": SERVER,
     "list schema": PROGRAM,
+    "new mine.py": "it writes no file that is there already, as the folder's own is",
     "profile": MEASURED,
     "report results/paths": READERS,
     "quic": PEER,
@@ -97,6 +98,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written(made / "my-sweep.toml", SWEEP)
     mine = "from anabranch.plugins.examples import Reno\n\n\nclass Mine(Reno):\n    pass\n"
     written(made / "mine.py", mine)
+    link = 'rate = "10 Mbit/s"\ndelay = "20 ms"\nqueue = { kind = "drop_tail", packets = 100 }\n'
+    dsl = f'[links.dsl]\nends = ["here", "there"]\n{link}[paths.dsl]\nvia = ["dsl"]\n'
+    written(made / "dsl.toml", dsl)
     written(made / "my-handshake.pkt", "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n")
     for words in (
         ("new", "my-call"),

@@ -333,8 +333,7 @@ impl Walk<'_> {
     }
 }
 
-/// What there is in place of a name that is not among these: the one that was probably meant, and at most
-/// ten.
+/// What there is in place of a name that is not among these: the one that was meant, and ten at most.
 fn instead(given: &str, names: &[&str]) -> String {
     let mut list: Vec<String> = names.iter().take(10).map(|name| format!("`{name}`")).collect();
     if names.len() > 10 {

@@ -15,6 +15,9 @@ from .journeys import Direction, Vector, name_of
 _MORE = 2.0
 """So many times as much while packets were late as otherwise: then it is not by chance."""
 
+_SECONDS = 86_400
+"""Of longer captures, or whose clock jumps, more than a second at a time is looked at together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Beside:
@@ -62,19 +65,20 @@ def find(
     if not len(late_s):
         return None
     first, last = float(own.sent.sent_s[0]), float(own.sent.last()[0].max())
-    seconds = int(last - first) + 1
-    late = np.zeros(seconds, dtype=bool)
-    late[np.clip((late_s - first).astype(np.int64), 0, seconds - 1)] = True
+    width_s = max(1.0, (last - first) / _SECONDS)
+    count = int((last - first) / width_s) + 1
+    late = np.zeros(count, dtype=bool)
+    late[np.clip(((late_s - first) / width_s).astype(np.int64), 0, count - 1)] = True
     rate_of_call = own.octets * 8 / max(last - first, 1e-9)
     found: Beside | None = None
     for other in every:
         if other is own or other.near != own.near:
             continue
-        at = np.floor(other.sent.sent_s - first).astype(np.int64)
-        within = (at >= 0) & (at < seconds)
-        bits = np.bincount(at[within], 8 * other.sent.octets[within], minlength=seconds)
-        rate = float(bits[late].mean())
-        otherwise = float(bits[~late].mean()) if not late.all() else 0.0
+        at = np.floor((other.sent.sent_s - first) / width_s).astype(np.int64)
+        within = (at >= 0) & (at < count)
+        bits = np.bincount(at[within], 8 * other.sent.octets[within], minlength=count)
+        rate = float(bits[late].mean()) / width_s
+        otherwise = float(bits[~late].mean()) / width_s if not late.all() else 0.0
         if rate < max(rate_of_call, _MORE * otherwise) or (found and rate <= found.rate):
             continue
         source = other.ends[0]
