@@ -369,4 +369,6 @@ def test_packets_of_one_time_are_drawn(tmp_path: Path) -> None:
         talk.data(1000)
     file = save(tmp_path / "one.pcap", [Frame(0.0, data) for _, data in talk.frames])
     (found,) = captured.explain(file).flows
-    found.figure().canvas.draw()
+    figure = found.figure()
+    assert figure is not None
+    figure.canvas.draw()
