@@ -20,8 +20,10 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -31,12 +33,17 @@ import capture_mutations
 import log_mutations
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured, qlogs
-from anabranch.profile import Profile, estimate, measure, output
+from anabranch.profile import Profile, estimate, figures, measure, output
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LONGEST_S = 10.0
 """Of CPU, for one command with an input of at most 1 MiB."""
 STUCK_S = 120.0
 """Of CPU, after which the process ends with a traceback."""
+DRAWN = 40
+"""Of so many inputs, one is drawn, too; that takes longer than all else."""
 MOST_BYTES = 3 << 30
 """Of address space, in the process that tries them."""
 
@@ -62,13 +69,14 @@ def tried(kind: str, seed: int, number: int, folder: Path) -> tuple[bool, bool]:
     rng = random.Random(f"{kind} {seed} {number}")
     module = capture_mutations if kind in capture_mutations.kinds() else log_mutations
     files = module.written(kind, rng, folder)
-    return _is_done(_profiled, files), _is_done(_explained, files)
+    draws = number % DRAWN == DRAWN - 1
+    return _is_done(_profiled, files, draws=draws), _is_done(_explained, files, draws=draws)
 
 
-def _is_done(command: Callable[[list[Path]], None], files: list[Path]) -> bool:
+def _is_done(command: Callable[..., None], files: list[Path], *, draws: bool) -> bool:
     began, said = time.process_time(), ""
     try:
-        command(files)
+        command(files, draws=draws)
     except AnabranchError as error:
         said = str(error)
     assert "\n" not in said, f"{said!r} is more than a sentence"
@@ -78,7 +86,7 @@ def _is_done(command: Callable[[list[Path]], None], files: list[Path]) -> bool:
     return not said
 
 
-def _profiled(files: list[Path]) -> None:
+def _profiled(files: list[Path], *, draws: bool) -> None:
     """As `anabranch profile` does; its scenario is read, too."""
     found = estimate(measure(files))
     for each in (found, found.back):
@@ -91,6 +99,8 @@ def _profiled(files: list[Path]) -> None:
     output.model_rows(found)
     output.as_json(found, "x")
     anabranch.load(text + _SCENARIO)
+    if draws:
+        _draw(list(figures.of_profile(found).values()))
 
 
 def check_values(found: Profile) -> None:
@@ -101,17 +111,35 @@ def check_values(found: Profile) -> None:
             assert 0 <= value.interval[0] <= value.interval[1], value
 
 
-def _explained(files: list[Path]) -> None:
+def _explained(files: list[Path], *, draws: bool) -> None:
     """As `anabranch explain` does with what is no scenario."""
     for file in files:
         if captured.is_capture(file):
-            explanation: captured.Capture | qlogs.Qlog = captured.explain(file)
+            found = captured.explain(file)
+            drawn = (
+                draw for one in found.flows for draw in (one.figure, partial(one.sequence, file))
+            )
+            _print(found)
         elif qlogs.is_qlog(file):
-            explanation = qlogs.explain(file)
+            of_qlog = qlogs.explain(file)
+            drawn = (one.figure for one in of_qlog.connections)
+            _print(of_qlog)
         else:
             raise AnabranchError("a log, which `profile` reads")
-        Console(file=io.StringIO(), width=80).print(explanation.tables(80))
-        explanation.as_json()
+        if draws:
+            _draw([draw() for draw in drawn])
+
+
+def _print(explanation: captured.Capture | qlogs.Qlog) -> None:
+    Console(file=io.StringIO(), width=80).print(explanation.tables(80))
+    explanation.as_json()
+
+
+def _draw(drawn: "Sequence[Figure | None]") -> None:
+    """Where there is something to draw, it can be laid out."""
+    for figure in drawn:
+        if figure is not None:
+            figure.canvas.draw()
 
 
 def search(kind: str, minutes: float, seed: int, findings: Path) -> int:

@@ -17,7 +17,7 @@ from anabranch.errors import AnabranchError
 from anabranch.explain import captured
 from anabranch.explain.captured import Explained
 from anabranch.support import terminal
-from capture_kinds import Frame, save
+from capture_kinds import Frame, Talk, save
 from conftest import ROOT, Command, one_error
 
 SCENARIO = """\
@@ -360,3 +360,15 @@ def test_packets_of_sctp_that_the_system_cuts_apart_later(tmp_path: Path) -> Non
     (track,) = flow.senders[0].tracks  # type: ignore[union-attr]
     assert (track.packets, track.again) == (20, 0)
     assert flow.ways[0][0].losses.lost == 0
+
+
+def test_packets_of_one_time_are_drawn(tmp_path: Path) -> None:
+    """As a capture whose clock stands has them: there is no time that an axis could show."""
+    talk = Talk(0.05)
+    for _ in range(20):
+        talk.data(1000)
+    file = save(tmp_path / "one.pcap", [Frame(0.0, data) for _, data in talk.frames])
+    (found,) = captured.explain(file).flows
+    figure = found.figure()
+    assert figure is not None
+    figure.canvas.draw()

@@ -616,6 +616,9 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, anabranch: Command) -
     assert "needs a measurement" in one_error(anabranch("profile"))
     assert "nothere" in one_error(anabranch("profile", "nothere.pcap"))
     assert "is not a name" in one_error(anabranch("profile", "p.csv", "--name", "a b"))
+    long = written(tmp_path / f"{'n' * 150}.csv", "seq,rtt\n1,20\n2,21\n")
+    assert f"[links.{'n' * 100}]" in anabranch("profile", long.name).stdout
+    assert "1 to 100 letters" in one_error(anabranch("profile", "p.csv", "--name", "n" * 101))
     assert "a link joins two nodes" in one_error(anabranch("profile", "p.csv", "--ends", "a", "a"))
     assert "unknown option" in one_error(anabranch("profile", "p.csv", "--empty-ends"))
     twice = anabranch("profile", "p.csv", "--json", "x", "--plot", "x")

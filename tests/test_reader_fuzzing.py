@@ -7,7 +7,7 @@ import pytest
 import capture_mutations
 import log_mutations
 import reader_fuzzing
-from reader_fuzzing import kinds, search, tried
+from reader_fuzzing import DRAWN, kinds, search, tried
 
 
 @pytest.mark.parametrize("kind", kinds())
@@ -26,10 +26,16 @@ def test_what_is_whole_gives_a_result(
     assert any(any(tried(kind, 0, number, tmp_path)) for number in range(3))
 
 
+@pytest.mark.parametrize("kind", ["ethernet", "two-captures", "ping", "mahimahi", "sqlog"])
+def test_what_is_damaged_is_drawn(kind: str, tmp_path: Path) -> None:
+    for nth in range(1, 4):
+        tried(kind, 0, nth * DRAWN - 1, tmp_path)
+
+
 def test_what_is_neither_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(_: list[Path]) -> None:
+    def fails(_: list[Path], *, draws: bool) -> None:  # noqa: ARG001
         raise ValueError("no sentence")
 
     monkeypatch.setattr(reader_fuzzing, "_profiled", fails)

@@ -72,7 +72,7 @@ def profile(
         raise AnabranchError("profile needs a measurement: a capture, pings or a trace")
     if name is None:
         stem = "stdin" if files[0] == STANDARD else files[0].stem
-        name = "".join(c if c.isalnum() and c.isascii() else "-" for c in stem) or "path"
+        name = "".join(c if c.isalnum() and c.isascii() else "-" for c in stem)[:100] or "path"
     output.check_names(name, ends)
     check_different(*files, out=out, json=json_file, plot=plot)
     check_file(out)

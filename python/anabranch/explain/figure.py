@@ -45,7 +45,8 @@ def draw(flow: Flow, title: str, *, knows_waiting: bool = True) -> Figure:
         else:
             _waiting(panels[-1], waiting, edges, names)
         panels[-1].set_xlabel("time (s)")
-        panels[-1].set_xlim(flow.start_s, flow.end_s)
+        # Packets that all have one time are a flow, too.
+        panels[-1].set_xlim(flow.start_s, max(flow.end_s, flow.start_s + 1e-6))
         figure.suptitle(plots.filled(title, figure), x=0.01, ha="left")
         seen = [limit for limit in SHOWN if any(path.share(limit) > 0 for path in sender.paths)]
         handles = [Patch(color=COLOURS[limit], label=SHOWN[limit]) for limit in seen]

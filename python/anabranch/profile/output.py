@@ -38,7 +38,9 @@ def check_names(name: str, ends: tuple[str, str]) -> None:
     """Raises where a scenario would not accept the name of the link or of its ends."""
     for each in (name, *ends):
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", each):
-            raise AnabranchError(f"`{each}` is not a name; use letters, digits, `-` and `_`")
+            raise AnabranchError(
+                f"`{each}` is not a name; use 1 to 100 letters, digits, `-` and `_`"
+            )
     if ends[0] == ends[1]:
         raise AnabranchError(f"both ends are `{ends[0]}`; a link joins two nodes")
 
