@@ -30,6 +30,7 @@ class Aioquic:
     negotiates_versions: frozenset[str] = frozenset({"connects", "listens"})
     chooses_ciphers: bool = True
     updates_keys: bool = True
+    keeps_keys: bool = True
     reports_marks: bool = False
     resets: bool = False
 

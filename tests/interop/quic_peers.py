@@ -68,7 +68,11 @@ class Peer(Protocol):
 
     @property
     def updates_keys(self) -> bool:
-        """Whether it can be told to update its keys; if not, it does so by itself now and then."""
+        """Whether it can be told to update its keys."""
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether it never does so by itself."""
 
     @property
     def reports_marks(self) -> bool:

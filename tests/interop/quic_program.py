@@ -28,6 +28,7 @@ class Stack:
     negotiates_versions: frozenset[str] = frozenset({"listens"})
     chooses_ciphers: bool = True
     updates_keys: bool = True
+    keeps_keys: bool = False
     reports_marks: bool = True
     resets: bool = True
 
