@@ -62,7 +62,7 @@ NOT_RUN = {
 SHORTER = {"bench-cc": ("--scenario=lossy", "--quick")}
 """What is added to examples of a command, so that they take seconds."""
 
-TO_PASTE = re.compile(r"(# )?(before that: )?(struct |setsockopt\(|sysctl )")
+TO_PASTE = re.compile(r"(# )?(before that: )?(struct |setsockopt\(|sysctl |tc )")
 """Code and commands that `advise` prints to be copied, which no line break may cut."""
 
 
