@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import AnabranchError
 from anabranch.profile import Profile, estimate, measure, output
-from anabranch.profile.logs import READERS
+from anabranch.profile.logs import READERS, mahimahi
 from anabranch.profile.loss import Losses
 from anabranch.profile.measurement import LossCounts
 from anabranch.support.reading import head
@@ -586,6 +586,25 @@ def test_a_trace_of_one_line_is_a_trace(tmp_path: Path) -> None:
 def test_a_trace_of_thirty_years_takes_no_memory(tmp_path: Path) -> None:
     found = of(tmp_path, "1\n2\n3\n999999999999\n")
     assert any("rate left out: 4.8e-05" in note for note in found.measurement.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xef\xbb\xbf1\n2\n", "byte-order mark"),
+        ("1\n2\n".encode("utf-16"), "byte-order mark"),
+        (b"1\n# \xff\n2\n", "line 2: not UTF-8"),
+        (b"1\r2\n3\n4\n5\n", "line 1"),
+        (b"1\n2\n\x1f\n", "line 3"),
+        (b"1\n2\x1c\n", "line 2"),
+    ],
+)
+def test_a_trace_is_one_that_a_scenario_takes(tmp_path: Path, content: bytes, message: str) -> None:
+    """Its profile names the file, which the scenario reads by itself."""
+    file = tmp_path / "trace"
+    file.write_bytes(content)
+    with pytest.raises(AnabranchError, match=message):
+        mahimahi.read(file)
 
 
 def test_tables_of_times(tmp_path: Path) -> None:
