@@ -13,7 +13,7 @@ pub struct Capabilities {
     pub flow_control: bool,
     /// Whether messages stay apart.
     pub messages: Messages,
-    /// Whether one connection uses several paths.
+    /// Whether paths can be added to a connection.
     pub several_paths: bool,
     /// Whether addresses come and go while a connection lives.
     pub changing_addresses: bool,

@@ -340,7 +340,8 @@ impl Connection {
         self.paths[0].peer_ids.set_first(first.source);
     }
 
-    /// A control for another path, unless a user's own is on it.
+    /// A control for other addresses, unless a user's own is on the path. One whose windows depended on those
+    /// of other paths does not go back to them.
     pub(super) fn new_control(&mut self) -> Option<Controller> {
         let seed = self.numbers.bits();
         (!self.has_own_control).then(|| self.control_of(None, 0, seed))

@@ -207,7 +207,7 @@ impl Connection {
             self.on_content_lost(SpaceId::Data(place), content, matches!(content, Content::Datagram(_)));
         }
         self.report_state(place, PathState::Inactive);
-        if self.first_open().is_none() {
+        if self.paths.iter().all(|path| path.standing != Standing::Open) {
             self.close(now, code::NO_ERROR, false, CloseReason::Lost);
         }
     }
