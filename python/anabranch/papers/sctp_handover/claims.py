@@ -10,7 +10,6 @@ import polars as pl
 from anabranch.papers import rows
 from anabranch.papers.intervals import interval
 from anabranch.papers.rows import Judgement
-from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import Claim, above
 
 from .factors import EXPERIMENTS, REVERTED_S, Runs
@@ -91,6 +90,4 @@ def timeouts_mislead(material: Material) -> Iterator[Judgement]:
     yield above(periodic, MOST), {"share": share(periodic), **said}
 
 
-CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"), (plain_stays, timeouts_mislead)
-)
+CLAIMS: list[Claim[Material]] = rows.load(__name__)

@@ -18,7 +18,7 @@ from anabranch.stats import verdicts
 from anabranch.stats.comparison import best_set
 
 from . import link
-from .claims import Material, gain_percent, judge_all, mean_of, ranking, westwood_gain
+from .claims import CLAIMS, Material, gain_percent, mean_of, ranking, westwood_gain
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, READINGS, Runs
 from .link import Link
 
@@ -143,9 +143,9 @@ def judge(
     """Every claim under every reading."""
     capacity = link.capacity(probes)
     return [
-        finding
+        claim.judge(Material(grid[reading], links, capacity, distance), reading)
         for reading in READINGS
-        for finding in judge_all(Material(grid[reading], links, capacity, distance))
+        for claim in CLAIMS
     ]
 
 

@@ -15,11 +15,9 @@ from scipy import stats
 from anabranch.papers import rows
 from anabranch.papers.intervals import difference, interval, variance
 from anabranch.papers.rows import Judgement
-from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
     Claim,
-    Finding,
     above,
     all_of,
     within,
@@ -53,11 +51,6 @@ class Material(rows.Evidence):
     """
 
     @property
-    def clock(self) -> str:
-        """The loss clock of the runs."""
-        return self.runs.clock
-
-    @property
     def studies(self) -> Mapping[str, Runs]:
         """Table 2's cells, those with equal losses at 25/25 ms, and the traced calls."""
         return {
@@ -65,7 +58,7 @@ class Material(rows.Evidence):
             "losses_10": self.runs.both_losses(0.1).at_25_ms(),
             "losses_2": self.runs.both_losses(0.02).at_25_ms(),
             "losses_0_5": self.runs.both_losses(LOSSES[0]).at_25_ms(),
-            "traced": Runs(self.interruptions, self.clock),
+            "traced": Runs(self.interruptions, self.runs.profile),
         }
 
     def replications(self, study: str) -> int:
@@ -73,11 +66,6 @@ class Material(rows.Evidence):
         cells = {"traced": ["pmr"]}.get(study, FACTORS)
         compared = ["losses_2", "losses_10"] if study == "losses_2" else [study]
         return min(_fewest(self.studies[name].frame, cells) for name in compared)
-
-
-def judge_all(material: Material) -> list[Finding]:
-    """Every claim under the material's loss clock."""
-    return [claim.judge(material, material.clock) for claim in CLAIMS]
 
 
 def lower_rto_max_raises_mos(material: Material) -> Iterator[Judgement]:
@@ -203,17 +191,7 @@ def no_effect_at_very_low_losses(material: Material) -> Iterator[Judgement]:
     yield detected == 0, said
 
 
-CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"),
-    (
-        lower_rto_max_raises_mos,
-        pmr_0_or_1_is_best,
-        small_gain_at_2_percent,
-        delay_centric_helps,
-        best_cell,
-        no_effect_at_very_low_losses,
-    ),
-)
+CLAIMS: list[Claim[Material]] = rows.load(__name__)
 
 
 def _fewest(rows: pl.DataFrame, by: list[str]) -> int:

@@ -28,11 +28,6 @@ class Runs(runs.Runs):
 
     VALUE = "mos"
 
-    @property
-    def clock(self) -> str:
-        """The loss clock."""
-        return self.profile
-
     def both_losses(self, loss: float) -> Self:
         """The runs with this mean loss on both paths."""
         return self.where(loss0=loss, loss1=loss)

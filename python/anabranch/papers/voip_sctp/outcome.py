@@ -22,7 +22,7 @@ from anabranch.papers.verdicts import Finding, PublishedNumber
 from anabranch.stats import verdicts
 
 from . import published
-from .claims import Material, judge_all
+from .claims import CLAIMS, Material
 from .factors import CLOCKS, RTO_MAX_S, Runs, table2_means
 from .traced import TracedCall
 
@@ -185,8 +185,8 @@ def table2(runs: Runs) -> Table2:
     for row in means.iter_rows(named=True):
         key = {name: row[name] for name in ("rto_max_s", "delay_centric", "pmr")}
         beside = row["mos"], row["mean"], row["half_width"]
-        compared.append(published.compare(TABLE_2, key | {"loss_clock": runs.clock}, *beside))
-    return Table2(runs.clock, compared, means)
+        compared.append(published.compare(TABLE_2, key | {"loss_clock": runs.profile}, *beside))
+    return Table2(runs.profile, compared, means)
 
 
 def cells(runs: dict[str, Runs], tables: dict[str, Table2]) -> list[PublishedNumber]:
@@ -292,7 +292,7 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
         named = ("figure", "loss", "rto_max_s", "delay_centric", "quantity")
         key = {name: row[name] for name in named} | {"pmr": where.get("pmr", row["pmr"])}
         beside = row["value"], float(samples.mean()), half_width
-        key |= {"loss_clock": runs.clock}
+        key |= {"loss_clock": runs.profile}
         numbers.append(published.compare(f"figure {row['figure']}", key, *beside, unit=unit))
     return numbers
 
@@ -313,7 +313,7 @@ def potentially_failed_effect(runs: Runs) -> list[tuple[str, Interval]]:
 def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list[Finding]:
     """Every claim under both loss clocks."""
     return [
-        finding
+        claim.judge(Material(runs[clock], interruptions[clock]), clock)
         for clock in CLOCKS
-        for finding in judge_all(Material(runs[clock], interruptions[clock]))
+        for claim in CLAIMS
     ]
