@@ -384,11 +384,7 @@ def found() -> TcpWimaxOutcome:
         silences={control: Interval(20.0, 1.0, 4) for control in CONTROLS},
         cells=outcome.cells(grid, links),
         claims=outcome.judge(grid, links, probes, world.distances()),
-        recommendations={
-            profile: recommendation
-            for profile in PROFILES
-            if (recommendation := outcome.recommend(grid["write"], profile)) is not None
-        },
+        recommendations=outcome.recommendations(grid["write"]),
         total_runs=12_345,
         speed=Speed(1000.0, 2e6, 0.5),
     )

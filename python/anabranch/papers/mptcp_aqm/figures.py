@@ -38,13 +38,7 @@ from .published import numbers
 from .studies import BASE, profile, profiles, transports
 from .traced import Traced
 
-QUEUE_COLOURS = {
-    "drop_tail": plots.QUIET,
-    "codel": plots.COLOURS[0],
-    "fq_codel": plots.COLOURS[4],
-    "lifo_codel": plots.COLOURS[1],
-    "fq_lifo_codel": plots.COLOURS[5],
-}
+QUEUE_COLOURS = SHEET.colours("queue")
 PATH_COLOURS = dict(zip(PATHS, (plots.COLOURS[0], plots.COLOURS[2]), strict=True))
 TRACED_QUEUES = ("drop_tail", "codel", "lifo_codel")
 

@@ -8,7 +8,6 @@ from itertools import product
 
 import polars as pl
 
-from anabranch import stats
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.sheet import together
@@ -19,7 +18,7 @@ from anabranch.stats.comparison import best_set
 
 from . import link
 from .claims import CLAIMS, Material, gain_percent, mean_of, ranking, westwood_gain
-from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, READINGS, Runs
+from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PROFILES, READINGS, Runs
 from .link import Link
 
 PUBLISHED = published(__package__, value=pl.Float64)
@@ -105,7 +104,7 @@ class TcpWimaxOutcome(outcome.PaperOutcome):
     """By control, the part of a transfer over the weak link without line of sight in which nothing
     arrives, in percent."""
     recommendations: dict[str, Recommendation]
-    speed: Speed | None
+    speed: Speed
 
     @cached_property
     def studies(self) -> Mapping[str, Runs]:
@@ -125,11 +124,6 @@ class TcpWimaxOutcome(outcome.PaperOutcome):
             "claimed": self.write.where(**claimed),
             "grid": together(self.grid, "reading"),
         } | {name: Runs(frame, READINGS[0]) for name, frame in frames.items()}
-
-    @property
-    def pairs(self) -> pl.DataFrame:
-        """profile, first, second, mean (share of the first in percent), half_width, n."""
-        return stats.cells(self.shares, ["profile", "first", "second"], "percent")
 
     @property
     def write(self) -> Runs:
@@ -169,6 +163,12 @@ def verdict_of(bound: str, published: float, measured: float, half_width: float)
     """
     counted = min(measured, published) if bound == "above" else measured
     return verdict(published, counted, half_width, SHARE_TOLERANCE * published or 0.1)
+
+
+def recommendations(runs: Runs) -> dict[str, Recommendation]:
+    """The setting for each profile that has one."""
+    found = {profile: recommend(runs, profile) for profile in PROFILES}
+    return {profile: best for profile, best in found.items() if best is not None}
 
 
 def recommend(runs: Runs, profile: str) -> Recommendation | None:

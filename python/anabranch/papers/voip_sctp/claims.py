@@ -25,7 +25,17 @@ from anabranch.papers.verdicts import (
 from anabranch.stats import paired
 
 from . import published
-from .factors import COLUMNS, FACTORS, LOSSES, PMR, RTO_MAX_S, Runs, table2_means
+from .factors import (
+    COLUMNS,
+    FACTORS,
+    LOSSES,
+    PMR,
+    RTO_MAX_S,
+    SETTING,
+    Runs,
+    Setting,
+    table2_means,
+)
 
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
@@ -152,22 +162,20 @@ def best_cell(material: Material) -> Iterator[Judgement]:
     """Claim 7, among the 88 cells of Table 2."""
     table = material.runs.both_losses(0.1)
     row = table2_means(material.runs).sort("mean", descending=True).row(0, named=True)
-    key = {name: row[name] for name in ("rto_max_s", "pmr", "delay_centric")}
-    claimed: dict[str, float | str] = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
-    regret = table.where(**key).minus(table.where(**claimed))
     of_paper = published.table2().sort("mos", descending=True).row(0, named=True)
+    ours, papers = (Setting._make(of[name] for name in SETTING) for of in (row, of_paper))
+    claimed = Setting(0.08, 1, "on")
+    there = table.where(**claimed._asdict())
+    regret = table.where(**ours._asdict()).minus(there)
     in_paper = (
-        ""
-        if {name: of_paper[name] for name in claimed} == claimed
-        else (
-            f" (the paper's own Table 2 has its highest value, {of_paper['mos']:.2f}, at"
-            f" {_name(of_paper)})"
-        )
+        f" (the paper's own Table 2 has its highest value, {of_paper['mos']:.2f}, at {papers})"
     )
-    claimed_mean = table.where(**claimed).mean()
-    holds = key == claimed or within(regret, INDIFFERENT)
-    yield holds, {"claimed": claimed_mean, "regret": regret}
-    yield key == claimed, {"name": _name(key), "mean": row["mean"], "in_paper": in_paper}
+    yield (
+        ours == claimed or within(regret, INDIFFERENT),
+        {"claimed": there.mean(), "regret": regret},
+    )
+    said = {"name": ours, "mean": row["mean"], "in_paper": "" if papers == claimed else in_paper}
+    yield ours == claimed, said
 
 
 def no_effect_at_very_low_losses(material: Material) -> Iterator[Judgement]:
@@ -260,7 +268,3 @@ def _differ(samples: list[list[float]], level: float) -> bool:
     if len({value for sample in samples for value in sample}) < 2:
         return False  # nothing to rank
     return bool(stats.kruskal(*samples).pvalue < level)
-
-
-def _name(key: Mapping[str, object]) -> str:
-    return f"RTO.Max {key['rto_max_s']:g} s, PMR {key['pmr']}, delay-centric {key['delay_centric']}"

@@ -1,6 +1,6 @@
 """The paper's factors and runs. `sheet.toml` says how figures and tables name their values."""
 
-from typing import Self
+from typing import NamedTuple, Self
 
 import polars as pl
 
@@ -21,6 +21,20 @@ WAITS_MS = (5, 25, 75)
 COLUMNS = [(state, pmr) for state in DELAY_CENTRIC for pmr in PMR]
 """Table 2's columns: delay-centric state and Path.Max.Retrans."""
 FACTORS = ["delay_centric", "wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
+
+
+class Setting(NamedTuple):
+    """A cell of Table 2."""
+
+    rto_max_s: float
+    pmr: int
+    delay_centric: str
+
+    def __str__(self) -> str:
+        return f"RTO.Max {self.rto_max_s:g} s, PMR {self.pmr}, delay-centric {self.delay_centric}"
+
+
+SETTING = list(Setting._fields)
 
 
 class Runs(runs.Runs):

@@ -23,7 +23,7 @@ from anabranch.stats import verdicts
 
 from . import published
 from .claims import CLAIMS, Material
-from .factors import CLOCKS, RTO_MAX_S, Runs, table2_means
+from .factors import CLOCKS, RTO_MAX_S, SETTING, Runs, Setting, table2_means
 from .traced import TracedCall
 
 TABLE_2 = "2"
@@ -67,22 +67,6 @@ class FollowedAdvice:
         """What it does under every clock; None where the clocks disagree."""
         words = set(self.words.values())
         return words.pop() if len(words) == 1 else None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A cell of Table 2."""
-
-    rto_max_s: float
-    pmr: int
-    delay_centric: str
-
-    def __str__(self) -> str:
-        return f"RTO.Max {self.rto_max_s:g} s, PMR {self.pmr}, delay-centric {self.delay_centric}"
-
-
-SETTING = ["rto_max_s", "pmr", "delay_centric"]
-"""What tells the cells of Table 2 apart, as `Setting` has them."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +196,7 @@ def optimum(runs: Runs) -> Optimum:
     rto_max = choice.best(ten, ["rto_max_s"])
     best = ranking["rto_max_s"][0]
     cell = choice.best(ten, SETTING)
-    cell = replace(cell, candidates=[Setting(*key) for key in cell.candidates])
+    cell = replace(cell, candidates=list(map(Setting._make, cell.candidates)))
     return Optimum(
         best,
         ranking.filter(is_near)["rto_max_s"].sort(descending=True).to_list(),
