@@ -89,12 +89,17 @@ def ablations(arena: Arena, sender: str) -> Runs:
     return Runs(frame(arena, "variant", keys), PROFILE)
 
 
+def death(failover_s: list[float]) -> Runs:
+    """Runs in which path 1 dies."""
+    return Runs(pl.DataFrame({"failover_s": failover_s}).with_row_index("replication"), PROFILE)
+
+
 def material(experiments: list[Arena]) -> Material:
     """The values that the claims are judged by."""
     return Material(
         {number: tournament(arena) for number, arena in zip(EXPERIMENTS, experiments, strict=True)},
         {number: [traced(number)] * REPLICATIONS for number in EXPERIMENTS},
-        dict.fromkeys(range(REPLICATIONS), 63.02),
+        death([63.02] * REPLICATIONS),
     )
 
 

@@ -268,39 +268,39 @@ def found() -> MptcpAqmOutcome:
         cells=outcome.cells(grids),
         claims=outcome.judge(grids),
         grids=grids,
-        attribution={
-            title: [claim.judge(Material(outcome.literal(base)), title) for claim in CLAIMS]
-            for title in titles
-        },
+        attribution=outcome.judge({title: outcome.literal(base) for title in titles}),
         fits={studies.profile(*key).name: world.fit("") for key in studies.FIT_PROFILES},
-        ablations=Runs(
-            world.frame({"change": [one.name for one in studies.changes()]} | delays), ""
-        ),
-        theta=Runs(
-            world.frame(
-                {
-                    "queue": ["codel", "fq_codel", "lifo_codel", "lifo_plain"],
-                    "delay_ms": list(map(int, studies.cases("delay_ms"))),
-                }
+        others={
+            "ablations": Runs(
+                world.frame({"change": [one.name for one in studies.changes()]} | delays), ""
             ),
-            "",
-        ),
-        beyond=Runs(
-            world.frame(
-                {"transport": [one.name for one in studies.transports()], "queue": queues} | delays
+            "theta": Runs(
+                world.frame(
+                    {
+                        "queue": ["codel", "fq_codel", "lifo_codel", "lifo_plain"],
+                        "delay_ms": list(map(int, studies.cases("delay_ms"))),
+                    }
+                ),
+                "",
             ),
-            "",
-        ),
-        mobility=Runs(
-            world.frame(
-                {
-                    "transport": ["model", "rfc", "linux"],
-                    "queue": moving,
-                    "event": [one.name for one in studies.events()],
-                }
+            "beyond": Runs(
+                world.frame(
+                    {"transport": [one.name for one in studies.transports()], "queue": queues}
+                    | delays
+                ),
+                "",
             ),
-            "",
-        ),
+            "mobility": Runs(
+                world.frame(
+                    {
+                        "transport": ["model", "rfc", "linux"],
+                        "queue": moving,
+                        "event": [one.name for one in studies.events()],
+                    }
+                ),
+                "",
+            ),
+        },
         traced={queue: world.traced() for queue in TRACED},
         handovers={key: world.traced() for key in HANDOVERS},
         speed=Speed(5.0, 100_000.0),
@@ -340,6 +340,11 @@ def test_the_record_has_every_claim_under_every_profile(found: MptcpAqmOutcome) 
     assert "nan" not in text.split()
 
 
+def beside(found: MptcpAqmOutcome, beyond: Runs) -> MptcpAqmOutcome:
+    """The outcome with other runs of what lies beyond the paper."""
+    return replace(found, others=found.others | {"beyond": beyond})
+
+
 def names_of(found: MptcpAqmOutcome) -> list[str]:
     return [one.name for one in story.recommended(found).candidates]
 
@@ -349,17 +354,17 @@ def test_what_the_router_should_run_may_be_open(found: MptcpAqmOutcome) -> None:
     draw = random.Random(4)
     noise = {
         (queue, replication): draw.gauss(0, 0.05)
-        for queue in found.beyond.frame["queue"].unique()
+        for queue in found.others["beyond"].frame["queue"].unique()
         for replication in range(3)
     }
-    frame = found.beyond.frame.filter(pl.col("replication") < 3)
+    frame = found.others["beyond"].frame.filter(pl.col("replication") < 3)
     keys = zip(frame["queue"], frame["replication"], strict=True)
     noisy = frame.with_columns(
         pl.Series("goodput_share", [0.7 + noise[key] for key in keys]),
         p95_ms=pl.lit(100.0),
         udp_loss_percent=pl.lit(0.0),
     )
-    few = replace(found, beyond=Runs(noisy, ""))
+    few = beside(found, Runs(noisy, ""))
     assert len(names_of(few)) > 1
     said = story.headline(few)
     assert re.fullmatch(
@@ -377,13 +382,13 @@ def test_the_router_runs_what_harms_the_neighbour_least_among_the_best(
     best = story.recommended(found).candidates[0]
     assert best.goodput_share.mean >= 0.95 * choices[0].goodput_share.mean
     assert best.title in story.recommendation(found)
-    runs = found.beyond.frame.with_columns(
+    runs = found.others["beyond"].frame.with_columns(
         goodput_share=pl.lit(0.7),
         p95_ms=pl.when(pl.col("queue") == "pie").then(100.0).otherwise(160.0),
         udp_loss_percent=pl.when(pl.col("queue") == "pie").then(3.0).otherwise(0.0),
     )
-    assert names_of(replace(found, beyond=Runs(runs, ""))) == ["pie"]
+    assert names_of(beside(found, Runs(runs, ""))) == ["pie"]
     short = runs.with_columns(
         p95_ms=pl.when(pl.col("queue").is_in(["pie", "fq_codel"])).then(100.0).otherwise(160.0)
     )
-    assert names_of(replace(found, beyond=Runs(short, ""))) == ["fq_codel"]
+    assert names_of(beside(found, Runs(short, ""))) == ["fq_codel"]

@@ -196,9 +196,7 @@ def test_a_claim_is_not_reproduced_without_handovers(number: str, holding: Mater
 def test_plain_sctp_that_moves_contradicts_the_first_claims(holding: Material) -> None:
     runs = holding.runs[1]
     moving = replace(runs, frame=runs.frame.with_columns(switches=pl.lit(1.0)))
-    found = replace(
-        holding, runs=holding.runs | {1: moving}, failover_s=dict.fromkeys(range(12), 5.0)
-    )
+    found = replace(holding, runs=holding.runs | {1: moving}, death=world.death([5.0] * 12))
     verdicts = [claim.judge(found, PROFILE).verdict for claim in CLAIMS[:2]]
     assert verdicts == ["not_reproduced", "not_reproduced"]
 
@@ -208,7 +206,7 @@ def test_one_replication_decides_nothing(holding: Material) -> None:
         holding,
         runs={number: runs.where(replication=0) for number, runs in holding.runs.items()},
         traced={number: runs[:1] for number, runs in holding.traced.items()},
-        failover_s={0: 63.0},
+        death=world.death([63.0]),
     )
     for claim in CLAIMS:
         finding = claim.judge(single, PROFILE)

@@ -178,7 +178,7 @@ def holding() -> Material:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
 def test_a_claim_is_reproduced_where_it_holds(claim: Claim[Material], holding: Material) -> None:
-    finding = next(found for found in claims.judge_all(holding) if found.id == claim.id)
+    finding = claim.judge(holding, READINGS[0])
     assert finding.verdict == "reproduced", finding.evidence
 
 
@@ -204,7 +204,8 @@ def reversed_signal(profile: str, control: str, segment: int, buffer: int) -> fl
 )
 def test_a_claim_is_not_reproduced_where_it_does_not_hold(number: str, made: object) -> None:
     assert callable(made)
-    finding = next(found for found in claims.judge_all(made()) if found.id == number)
+    claim = next(claim for claim in CLAIMS if claim.id == number)
+    finding = claim.judge(made(), READINGS[0])
     assert finding.verdict != "reproduced", finding.evidence
     assert "(contradicted)" in finding.evidence or "(not decided)" in finding.evidence
 
@@ -212,7 +213,8 @@ def test_a_claim_is_not_reproduced_where_it_does_not_hold(number: str, made: obj
 def test_one_replication_decides_nothing() -> None:
     found = world.material()
     single = replace(found, runs=found.runs.where(replication=0))
-    for finding in claims.judge_all(single):
+    for claim in CLAIMS:
+        finding = claim.judge(single, READINGS[0])
         assert finding.verdict == "open"
         assert "cannot be decided" in finding.evidence
 
@@ -382,11 +384,7 @@ def found() -> TcpWimaxOutcome:
         silences={control: Interval(20.0, 1.0, 4) for control in CONTROLS},
         cells=outcome.cells(grid, links),
         claims=outcome.judge(grid, links, probes, world.distances()),
-        recommendations={
-            profile: recommendation
-            for profile in PROFILES
-            if (recommendation := outcome.recommend(grid["write"], profile)) is not None
-        },
+        recommendations=outcome.recommendations(grid["write"]),
         total_runs=12_345,
         speed=Speed(1000.0, 2e6, 0.5),
     )

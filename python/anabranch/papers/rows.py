@@ -12,18 +12,20 @@ A row is a part of a claim (`verdicts.py`). What it says is its `text`, in which
 The claims of a paper's package may have parts that are functions beside rows: `by` names them.
 """
 
+import sys
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from string import Formatter
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .intervals import Interval, interval
 from .runs import Runs, Setting
+from .studies import file_text
 from .texts import fill
 from .verdicts import SHARE_TOLERANCE, Claim, Part, above, below, between, verdict, within
 
@@ -171,29 +173,26 @@ class Evidence(ABC):
         return {}
 
 
-Material = TypeVar("Material", bound=Evidence)
 Judgement = tuple[bool | None, Mapping[str, object]]
 """Whether a part holds, and what its text shows."""
 
 
-def load(
-    text: str, functions: Iterable[Callable[[Material], Iterable[Judgement]]]
-) -> list[Claim[Material]]:
-    """The claims of a `claims.toml`, in its order.
+def load(module: str) -> list[Claim[Any]]:
+    """The claims of the `claims.toml` beside a module, in its order.
 
-    Parameters
-    ----------
-    text
-        The file's content.
-    functions
-        What judges the parts that are no rows.
+    Functions of the module that yield a `Judgement` for each part judge the parts that are no rows.
     """
-    by_name = {function.__name__: function for function in functions}
+    by_name: dict[str, Callable[[Evidence], Iterator[Judgement]]] = {
+        name: one
+        for name, one in vars(sys.modules[module]).items()
+        if getattr(one, "__annotations__", {}).get("return") == Iterator[Judgement]
+    }
+    text = file_text(module.rpartition(".")[0], "claims.toml")
     file = ClaimFile.model_validate(tomllib.loads(text))
     named = {part.by for claim in file.claims for part in claim.parts if isinstance(part, Judged)}
     assert named == set(by_name), "the file names each function, and no other"
 
-    def parts(claim: PackageClaim, material: Material) -> list[Part]:
+    def parts(claim: PackageClaim, material: Evidence) -> list[Part]:
         judged = []
         for each in claim.parts:
             if isinstance(each, Judged):
@@ -207,7 +206,7 @@ def load(
             judged += [part(row, runs, words=material.words) for row in whole.parts()]
         return judged
 
-    def replications(claim: PackageClaim, material: Material) -> int:
+    def replications(claim: PackageClaim, material: Evidence) -> int:
         return min(material.replications(part.study) for part in claim.parts)
 
     return [

@@ -268,6 +268,10 @@ class Sheet:
             if there is None or value in there
         ]
 
+    def colours(self, axis: str) -> dict[str, str]:
+        """The colour of each place."""
+        return {str(place.value): place.colour for place in self.places(axis)}
+
     def title(self, axis: str, value: Setting) -> str:
         """What people call a place."""
         return next(place.title for place in self.places(axis) if place.value == value)

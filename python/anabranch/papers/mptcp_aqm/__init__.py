@@ -12,13 +12,13 @@ from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all, find_cell, timed
 
 from . import outcome, studies, traced
-from .claims import CLAIMS, Material
 from .factors import DELAYS, LIA, PACKETS, PAPERS_QUEUES, Runs
 from .outcome import MptcpAqmOutcome, Speed
 from .studies import EFFORTS, Effort, tidy
 
 __all__ = ["PAPER"]
 
+OTHERS = ("ablations", "theta", "beyond", "mobility")
 TRACED = ("drop_tail", "codel", "fq_codel", "lifo_codel", "fq_lifo_codel")
 HANDOVERS = (("model", "codel"), ("rfc", "codel"), ("linux", "codel"))
 
@@ -44,9 +44,6 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MptcpAqmOutcome:
         for one in (studies.profile(*key) for key in studies.FIT_PROFILES)
     }
 
-    def of_base(name: str) -> Runs:
-        return Runs(tidy(rows[name], base.settings), name)
-
     return MptcpAqmOutcome(
         mode=mode,
         version=_engine.__version__,
@@ -54,15 +51,9 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MptcpAqmOutcome:
         cells=outcome.cells(grids),
         claims=outcome.judge(grids),
         grids=grids,
-        attribution={
-            title: [claim.judge(Material(runs), title) for claim in CLAIMS]
-            for title, runs in attribution.items()
-        },
+        attribution=outcome.judge(attribution),
         fits=fits,
-        ablations=of_base("ablations"),
-        theta=of_base("theta"),
-        beyond=of_base("beyond"),
-        mobility=of_base("mobility"),
+        others={name: Runs(tidy(rows[name], base.settings), name) for name in OTHERS},
         traced={queue: traced.base(queue, DELAYS[-1]) for queue in TRACED},
         handovers={key: traced.handover(*key) for key in HANDOVERS},
         speed=speed(works[0].scenario),

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.rows import Judgement
-from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import Claim, above, between
 
 from .factors import DELAYS, LIA, PAPERS_QUEUES, Runs
@@ -97,10 +96,7 @@ def uncoupled_waits(material: Material) -> Iterator[Judgement]:
         yield _about(largest, 50.0), {"name": name, "largest": largest, "delay": delay}
 
 
-CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"),
-    (couplings_alike, gain_falls_with_the_delay, uncoupled_waits),
-)
+CLAIMS: list[Claim[Material]] = rows.load(__name__)
 SHORT = {claim.id: claim.short for claim in CLAIMS}
 """The claims in a few words, for a figure."""
 

@@ -20,7 +20,6 @@ from anabranch.papers.facets import Facets
 from anabranch.papers.plots import DASHED, Style, dot, ranges, stroke, verdict_matrix
 from anabranch.papers.rows import Cells
 from anabranch.papers.timeline import Course
-from anabranch.papers.verdicts import by_claim
 
 from .claims import SHORT
 from .factors import (
@@ -38,13 +37,7 @@ from .published import numbers
 from .studies import BASE, profile, profiles, transports
 from .traced import Traced
 
-QUEUE_COLOURS = {
-    "drop_tail": plots.QUIET,
-    "codel": plots.COLOURS[0],
-    "fq_codel": plots.COLOURS[4],
-    "lifo_codel": plots.COLOURS[1],
-    "fq_lifo_codel": plots.COLOURS[5],
-}
+QUEUE_COLOURS = SHEET.colours("queue")
 PATH_COLOURS = dict(zip(PATHS, (plots.COLOURS[0], plots.COLOURS[2]), strict=True))
 TRACED_QUEUES = ("drop_tail", "codel", "lifo_codel")
 
@@ -57,7 +50,7 @@ def of(outcome: MptcpAqmOutcome) -> dict[str, Callable[[], Figure]]:
         "time": partial(time, outcome.traced),
         "delays": partial(delays, outcome.traced),
         "starvation": partial(starvation, outcome.base),
-        "theta": partial(theta, outcome.theta),
+        "theta": partial(theta, outcome.others["theta"]),
         "handover": partial(handover, outcome.handovers),
     }
 
@@ -77,17 +70,12 @@ def published(value: str, cells: Cells) -> list[float]:
 def verdicts(outcome: MptcpAqmOutcome) -> Figure:
     """Every claim under every profile, and with one thing of the base changed."""
     rows = {
-        f"{number}. {SHORT[number]}": [
-            *(findings[one.name].verdict for one in profiles()),
-            *(
-                next(one.verdict for one in changed if one.id == number)
-                for changed in outcome.attribution.values()
-            ),
-        ]
-        for number, findings in by_claim(outcome.claims).items()
+        f"{number}. {SHORT[number]}": [finding.verdict for finding in findings.values()]
+        for number, findings in outcome.judged.items()
     }
     columns = [one.title for one in profiles()]
-    return verdict_matrix(rows, [*columns, *outcome.attribution], gap=len(columns))
+    changed = dict.fromkeys(one.profile for one in outcome.attribution)
+    return verdict_matrix(rows, [*columns, *changed], gap=len(columns))
 
 
 def fit(outcome: MptcpAqmOutcome) -> Figure:

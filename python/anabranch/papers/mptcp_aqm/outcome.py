@@ -10,7 +10,7 @@ import polars as pl
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, interval
 from anabranch.papers.sheet import together
-from anabranch.papers.verdicts import WORDS, Finding, PublishedNumber, Verdict
+from anabranch.papers.verdicts import WORDS, Finding, PublishedNumber, Verdict, by_claim
 
 from .claims import CLAIMS, Material, ratio
 from .factors import LIA, Runs
@@ -27,18 +27,12 @@ class MptcpAqmOutcome(outcome.PaperOutcome):
 
     grids: dict[str, Runs]
     """The grid under each profile."""
-    attribution: dict[str, list[Finding]]
-    """Every claim with one thing of the base changed, by what was changed."""
+    attribution: list[Finding]
+    """Every claim with one thing of the base changed; the profile is what was changed."""
     fits: dict[str, Runs]
     """The runs that vary C's rate, by profile, with the factors `rate_mbps` and `point`."""
-    ablations: Runs
-    """Queues with one thing changed: factors `change` and `delay_ms`."""
-    theta: Runs
-    """Longer delays on A: factors `queue` and `delay_ms`."""
-    beyond: Runs
-    """What lies beyond the paper: factors `transport`, `queue` and `delay_ms`."""
-    mobility: Runs
-    """Losses and a Wi-Fi that goes: factors `transport`, `queue` and `event`."""
+    others: dict[str, Runs]
+    """The studies of the base with other factors: ablations, theta, beyond and mobility."""
     traced: dict[str, Traced]
     """The first run of the base at 100 ms, by queue."""
     handovers: dict[tuple[str, str], Traced]
@@ -55,16 +49,17 @@ class MptcpAqmOutcome(outcome.PaperOutcome):
             "base": self.base,
             "grid": Runs(named, grid.profile),
             "fit": self.fits[self.base.profile],
-            "ablations": self.ablations,
-            "theta": self.theta,
-            "beyond": self.beyond,
-            "mobility": self.mobility,
-        }
+        } | self.others
 
     @property
     def base(self) -> Runs:
         """The grid under the first profile."""
         return next(iter(self.grids.values()))
+
+    @property
+    def judged(self) -> dict[str, dict[str, Finding]]:
+        """Claim's number -> profile, or what of the base was changed -> its finding."""
+        return by_claim([*self.claims, *self.attribution])
 
 
 @dataclass(frozen=True)

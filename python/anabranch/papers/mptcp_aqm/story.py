@@ -113,7 +113,7 @@ def sentences(outcome: MptcpAqmOutcome) -> list[str]:
 
 def choices(outcome: MptcpAqmOutcome) -> list[Choice]:
     """Every queue as a router meets it, the best goodput first."""
-    runs = outcome.beyond.where(transport=REAL)
+    runs = outcome.others["beyond"].where(transport=REAL)
     listed = []
     for queue in queues():
         own = runs.where(queue=queue.name)
@@ -130,7 +130,7 @@ def recommended(outcome: MptcpAqmOutcome) -> Recommendation:
     Of those with as good a goodput as the best one's and delays that a call bears; where none bears
     a call, of those with as good a goodput. What the runs leave open stays a candidate.
     """
-    runs = outcome.beyond.where(transport=REAL)
+    runs = outcome.others["beyond"].where(transport=REAL)
     frame = _bounds(runs, "goodput_share", TIED, share=True).join(
         _bounds(runs, "udp_loss_percent", UNHARMED, maximise=False), on="queue"
     )

@@ -97,20 +97,16 @@ def verdicts(outcome: MptcpAqmOutcome) -> Table:
 
 def attribution(outcome: MptcpAqmOutcome) -> Table:
     """What becomes of every claim with one thing of the base changed."""
-    base = [one for one in outcome.claims if one.profile == outcome.base.profile]
-    changed = outcome.attribution
+    base = outcome.base.profile
+    changed = list(dict.fromkeys(one.profile for one in outcome.attribution))
     return Table(
         "Verdicts with one thing of the base changed",
         ["claim", "base", *changed],
         [
-            [
-                one.id,
-                WORDS[one.verdict],
-                *(WORDS[findings[index].verdict] for findings in changed.values()),
-            ]
-            for index, one in enumerate(base)
+            [number, *(WORDS[findings[name].verdict] for name in (base, *changed))]
+            for number, findings in outcome.judged.items()
         ],
-        lead=f"Base: {TITLES[outcome.base.profile]}.",
+        lead=f"Base: {TITLES[base]}.",
     )
 
 

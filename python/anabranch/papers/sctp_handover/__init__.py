@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 
 from anabranch import _engine
-from anabranch.papers.intervals import interval
 from anabranch.papers.reproduction import packaged
 from anabranch.papers.studies import compute_all
 
@@ -41,9 +40,14 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> SctpHandoverOutc
         for sender in SENDERS
     }
     runs = outcome.experiments(tournament)
-    failover_s = failover_times(rows["death"])
+    first_inactive_s = pl.col("transfer.sctp.a.path0.first_inactive_s")
+    death = rows["death"].select(
+        pl.col("replication").cast(pl.Int64), failover_s=first_inactive_s - studies.DEATH_S
+    )
     material = Material(
-        runs, {number: traced.proposed(number, effort) for number in EXPERIMENTS}, failover_s
+        runs,
+        {number: traced.proposed(number, effort) for number in EXPERIMENTS},
+        Runs(death, PROFILE),
     )
     return SctpHandoverOutcome(
         mode=mode,
@@ -60,16 +64,8 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> SctpHandoverOutc
             for number in EXPERIMENTS
             for sender in SENDERS
         },
-        failover_s=interval(failover_s.values()),
+        failover_s=material.death.mean("failover_s"),
     )
-
-
-def failover_times(rows: pl.DataFrame) -> dict[int, float]:
-    """By replication, how long path 1 was dead before it was declared inactive."""
-    name = "transfer.sctp.a.path0.first_inactive_s"
-    return {
-        int(row["replication"]): row[name] - studies.DEATH_S for row in rows.iter_rows(named=True)
-    }
 
 
 PAPER = packaged(__package__, "runs", EFFORTS, compute)

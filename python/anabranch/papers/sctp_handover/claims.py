@@ -10,7 +10,6 @@ import polars as pl
 from anabranch.papers import rows
 from anabranch.papers.intervals import interval
 from anabranch.papers.rows import Judgement
-from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import Claim, above
 
 from .factors import EXPERIMENTS, REVERTED_S, Runs
@@ -32,25 +31,22 @@ class Material(rows.Evidence):
     """The two senders in each experiment, as `samples.tidy` gives them."""
     traced: dict[int, list[Traced]]
     """Runs of the proposed sender in each experiment."""
-    failover_s: dict[int, float]
-    """By replication, how long plain SCTP took to declare path 1 inactive after it had died."""
+    death: Runs
+    """How long plain SCTP took to declare path 1 inactive after it had died, as failover_s."""
 
     @cached_property
     def studies(self) -> Mapping[str, Runs]:
         """The runs that rows read: both experiments, their traced runs, and path 1's death."""
-        traced = {
-            f"traced{number}": list(map(values, runs)) for number, runs in self.traced.items()
-        }
-        times = [{"failover_s": time_s} for time_s in self.failover_s.values()]
-        return {f"experiment{number}": runs for number, runs in self.runs.items()} | {
-            name: Runs(pl.DataFrame(found).with_row_index("replication"), PROFILE)
-            for name, found in (traced | {"death": times}).items()
-        }
+        made = {f"experiment{number}": runs for number, runs in self.runs.items()}
+        for number, runs in self.traced.items():
+            found = pl.DataFrame(list(map(values, runs))).with_row_index("replication")
+            made[f"traced{number}"] = Runs(found, PROFILE)
+        return made | {"death": self.death}
 
     def replications(self, study: str) -> int:
         """The fewest of both experiments, or of both with traces, or of the path's death."""
         if study == "death":
-            return len(self.failover_s)
+            return self.death.frame.height
         if study.startswith("traced"):
             return min(map(len, self.traced.values()))
         proposed = (self.runs[number].where(policy="proposed") for number in EXPERIMENTS)
@@ -91,6 +87,4 @@ def timeouts_mislead(material: Material) -> Iterator[Judgement]:
     yield above(periodic, MOST), {"share": share(periodic), **said}
 
 
-CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"), (plain_stays, timeouts_mislead)
-)
+CLAIMS: list[Claim[Material]] = rows.load(__name__)

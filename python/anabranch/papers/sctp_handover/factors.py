@@ -11,9 +11,9 @@ EXPERIMENT_NAMES = {
     2: "experiment 2: TCP beside it",
 }
 
-SENDERS = ("plain", "proposed")
+SENDER_NAMES = SHEET.axes["sender"].names
+SENDERS = tuple(SENDER_NAMES)
 """Policies that the paper's tables compare."""
-SENDER_NAMES = {"plain": "plain SCTP", "proposed": "proposed"}
 
 AVAILABLE_MBPS: dict[int, list[tuple[float, float]]] = {
     1: [(8.0, 6.0), (4.0, 6.0), (4.0, 2.0)],

@@ -22,6 +22,7 @@ from .factors import (
     EXPERIMENTS,
     SENDER_NAMES,
     SENDERS,
+    SHEET,
     better_path,
 )
 from .outcome import SctpHandoverOutcome, names
@@ -30,7 +31,7 @@ from .studies import Arena, policies
 from .traced import Traced
 
 PATH_COLOURS = (plots.COLOURS[0], plots.COLOURS[2])
-SENDER_COLOURS = dict(zip(SENDERS, (plots.COLOURS[4], plots.COLOURS[0]), strict=True))
+SENDER_COLOURS = SHEET.colours("sender")
 COLUMNS = 5
 """How many of the tournament's panels stand side by side."""
 
@@ -205,7 +206,7 @@ def _ranks(axes: Axes, outcome: SctpHandoverOutcome, arena: Arena, order: list[s
     axes.tick_params(axis="x")
     axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.set_xlabel(unit)
-    axes.set_title(arena.short)
+    axes.set_title(SHEET.title("arena", arena.name))
 
 
 def _one_scale(panels: list[Axes]) -> None:

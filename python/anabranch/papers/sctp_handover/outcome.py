@@ -17,9 +17,6 @@ from .published import phases
 from .studies import Arena
 from .traced import Traced
 
-COMPUTED = "computed"
-MEASURED = "measured"
-
 
 @dataclass(frozen=True)
 class SctpHandoverOutcome(outcome.PaperOutcome):
@@ -63,7 +60,7 @@ def cells(runs: Mapping[int, Runs]) -> list[PublishedNumber]:
             "experiment": phase.experiment,
             "phase": phase.key,
             "sender": sender,
-            "published_as": COMPUTED if is_computed else MEASURED,
+            "published_as": "computed" if is_computed else "measured",
         }
         table = "2" if phase.experiment == 1 else "4"
         beside = paper, ours.mean, ours.half_width, of_number(paper, ours), "Mbit/s"

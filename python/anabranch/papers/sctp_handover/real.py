@@ -6,6 +6,7 @@ No stack hands over by measured throughput, so the proposed sender stays simulat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -74,20 +75,31 @@ def real(mode: str, bench: Bench) -> RealStack:
         for name, rows in rows_by_place.items()
     }
     failovers = {
-        name: failover_times(bench.traces(wanted[name][-1], "events", is_real=name == REAL))
-        for name in wanted
+        name: Runs(
+            failover_times(bench.traces(each[-1], "events", is_real=name == REAL)).collect(), name
+        )
+        for name, each in wanted.items()
     }
-    numbers = [*_throughputs(runs), _failover(failovers)]
+    failover = number(
+        "Failover of plain SCTP",
+        {"quantity": "path 1 inactive after, s"},
+        "failover_s",
+        failovers,
+        published=FAILOVER_S,
+        verdict=partial(of_number, FAILOVER_S),
+        digits=1,
+    )
+    numbers = [*_throughputs(runs), failover]
     return RealStack(
         title=bench.stack.title,
         total_runs=sum(rows.height for rows in rows_by_place[REAL].values()),
         sentences=_sentences(effort, sctp, numbers),
         numbers=numbers,
         claims=[
-            claim.judge(Material({}, {}, times), name)
+            claim.judge(Material({}, {}, death), name)
             for claim in CLAIMS
             if claim.id == ABOUT_FAILOVER
-            for name, times in failovers.items()
+            for name, death in failovers.items()
         ],
         profiles={AS_PAPER: AS_PAPER, alike: alike, REAL: "real stack"},
         left_out=[*left_out, LeftOut("the proposed sender", "no stack has it")],
@@ -177,21 +189,16 @@ def shortened(loaded: Settings, phase_s: float) -> Settings:
     return loaded
 
 
-def failover_times(events: pl.LazyFrame) -> dict[int, float]:
-    """By replication, how long path 1 was dead before the sender declared it inactive, in s."""
-    declared = (
-        events.filter(
-            pl.col("flow") == "transfer",
-            pl.col("side") == "a",
-            pl.col("event") == "path_changed",
-            pl.col("detail") == "path 0 is inactive",
-        )
-        .group_by("replication")
-        .agg(pl.col("time_s").min() - DEATH_S)
-        .sort("replication")
-        .collect()
+def failover_times(events: pl.LazyFrame) -> pl.LazyFrame:
+    """How long path 1 was dead before the sender declared it inactive: replication, failover_s."""
+    declared = events.filter(
+        pl.col("flow") == "transfer",
+        pl.col("side") == "a",
+        pl.col("event") == "path_changed",
+        pl.col("detail") == "path 0 is inactive",
     )
-    return {int(replication): float(time_s) for replication, time_s in declared.iter_rows()}
+    times = declared.group_by(pl.col("replication").cast(pl.Int64))
+    return times.agg(failover_s=pl.col("time_s").min() - DEATH_S).sort("replication")
 
 
 def _name(place: str, number: int) -> str:
@@ -234,34 +241,11 @@ def _throughputs(runs: Mapping[str, Mapping[int, Runs]]) -> list[Number]:
             f"mbps_{phase.number}",
             {name: parts[one] for name, parts in runs.items()},
             published=phase.plain_mbps,
-            verdict=lambda ours, paper=phase.plain_mbps: of_number(paper, ours),  # type: ignore[misc]
+            verdict=partial(of_number, phase.plain_mbps),
         )
         for one in EXPERIMENTS
         for phase in of_experiment(one)
     ]
-
-
-def _failover(failovers: Mapping[str, dict[int, float]]) -> Number:
-    """How long plain SCTP takes to leave a path that has died."""
-    runs = {
-        name: Runs(
-            pl.DataFrame(
-                {"replication": list(times), "failover_s": list(times.values())},
-                schema={"replication": pl.Int64, "failover_s": pl.Float64},
-            ),
-            name,
-        )
-        for name, times in failovers.items()
-    }
-    return number(
-        "Failover of plain SCTP",
-        {"quantity": "path 1 inactive after, s"},
-        "failover_s",
-        runs,
-        published=FAILOVER_S,
-        verdict=lambda ours: of_number(FAILOVER_S, ours),
-        digits=1,
-    )
 
 
 def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:

@@ -16,7 +16,7 @@ from anabranch.papers.studies import Key, Sets, Settings, Work, as_sets, efforts
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
-from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS, SHEET
+from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
 from .published import of_experiment
 
 _text = partial(file_text, __package__)
@@ -105,19 +105,9 @@ class Arena:
     """The number of the paper's experiment that it is; None where it is none."""
 
     @property
-    def short(self) -> str:
-        """A title for the head of a column."""
-        return SHEET.title("arena", self.name)
-
-    @property
     def phases(self) -> int:
         """Phases that are reported one by one."""
         return 0 if self.experiment is None else len(of_experiment(self.experiment))
-
-    @property
-    def prefix(self) -> str:
-        """The dotted path below which the flow's policies are set."""
-        return f"flows.{self.flow}.transport"
 
     @property
     def application(self) -> str:
@@ -147,7 +137,7 @@ class Arena:
     def case(self, policy: Policy) -> Settings:
         """The settings of a policy here."""
         own = policy.set | (policy.call if self.is_call else policy.transfer)
-        return {f"{self.prefix}.{path}": value for path, value in own.items()}
+        return {f"flows.{self.flow}.transport.{path}": value for path, value in own.items()}
 
     def only(self, name: str) -> Scenario:
         """The arena's scenario with one policy, without a sweep."""

@@ -33,7 +33,6 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
     scenario = works[0].scenario
     base = grid["write"].claimed("nlos10").frame
     few = base.filter(pl.col("replication") < effort.sensitivity)
-    recommended = {profile: outcome.recommend(grid["write"], profile) for profile in PROFILES}
     return TcpWimaxOutcome(
         mode=mode,
         version=_engine.__version__,
@@ -56,9 +55,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
         silences=traced.silences(scenario, "nlos10", effort.traced_transfers),
         cells=outcome.cells(grid, links),
         claims=outcome.judge(grid, links, probes, distance),
-        recommendations={
-            profile: best for profile, best in recommended.items() if best is not None
-        },
+        recommendations=outcome.recommendations(grid["write"]),
         total_runs=sum(work.total for work in works),
         speed=speed(scenario),
     )

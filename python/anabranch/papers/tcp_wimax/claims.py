@@ -15,8 +15,7 @@ import polars as pl
 from anabranch.papers import rows
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.rows import Judgement
-from anabranch.papers.studies import file_text
-from anabranch.papers.verdicts import Claim, Finding, above, all_of
+from anabranch.papers.verdicts import Claim, above, all_of
 
 from .factors import (
     BUFFERS,
@@ -128,11 +127,6 @@ class Material(rows.Evidence):
         }
 
 
-def judge_all(material: Material) -> list[Finding]:
-    """Every claim under the material's reading."""
-    return [claim.judge(material, material.runs.reading) for claim in CLAIMS]
-
-
 def link_loses_packets(material: Material) -> Iterator[Judgement]:
     """Claim 2: the link's own loss, which is that of probe packets, not of transfers."""
     loss = material.links["nlos10"].loss_percent
@@ -193,16 +187,7 @@ def modulation_follows_the_distance(material: Material) -> Iterator[Judgement]:
         yield all_of([near.low > far.high, not wrong]), said
 
 
-CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"),
-    (
-        link_loses_packets,
-        westwood_leads_where_claimed,
-        bic_is_fast_and_steady,
-        modulation_follows_the_signal,
-        modulation_follows_the_distance,
-    ),
-)
+CLAIMS: list[Claim[Material]] = rows.load(__name__)
 
 
 def ranking(values: Mapping[str, PerReplication]) -> list[str]:

@@ -33,11 +33,6 @@ class Runs(runs.Runs):
 
     VALUE = "goodput_mbps"
 
-    @property
-    def reading(self) -> str:
-        """What the segment sizes are."""
-        return self.profile
-
     def claimed(self, profile: str) -> "Runs":
         """Where the paper compares the controls: writes of 4 KB, buffers of 512 KB."""
         return self.where(profile=profile, segment=CLAIMED_SEGMENT, buffer=CLAIMED_BUFFER)

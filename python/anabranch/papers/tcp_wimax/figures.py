@@ -121,10 +121,10 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
             plots.frame_cells(axes, places)
 
     with plots.style():
-        figure = _grouped(shown, 2.3, (READING_NAMES[runs.reading], "buffer"), draw)
+        figure = _grouped(shown, 2.3, (READING_NAMES[runs.profile], "buffer"), draw)
         colour_bar(figure, images[-1], figure.axes, "goodput (Mbit/s)", share=0.025)
         figure.suptitle(
-            f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}"
+            f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.profile]}"
             + ("" if is_told else f"; {len(may_be)} of {means.height} cells may be the best"),
             x=0.01,
             ha="left",

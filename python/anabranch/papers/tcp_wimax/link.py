@@ -81,8 +81,8 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
             loss_percent=interval(light["air_lost_percent"]),
             bits_per_symbol=interval(full["bits_per_symbol"]),
             capacity_mbps=interval(full["goodput_mbps"]),
-            burst_packets=_mean([packets for packets, _ in bursts]),
-            burst_s=_mean(lengths),
+            burst_packets=interval(packets for packets, _ in bursts).mean,
+            burst_s=interval(lengths).mean,
             longest_burst_s=max(lengths, default=float("nan")),
             coherence_s=coherence_time_s([run.snr for run in runs]),
             traced=runs[0],
@@ -155,7 +155,3 @@ def _series(snr: pl.DataFrame) -> np.ndarray:
     grid = np.arange(times[0], times[-1], STEP_S)
     latest = np.searchsorted(times, grid, side="right") - 1
     return np.asarray(10 ** (snr["effective_snr_db"].to_numpy()[latest] / 10))
-
-
-def _mean(values: list[float] | list[int]) -> float:
-    return float(np.mean(values)) if values else float("nan")

@@ -8,7 +8,6 @@ from itertools import product
 
 import polars as pl
 
-from anabranch import stats
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.sheet import together
@@ -18,8 +17,8 @@ from anabranch.stats import verdicts
 from anabranch.stats.comparison import best_set
 
 from . import link
-from .claims import Material, gain_percent, judge_all, mean_of, ranking, westwood_gain
-from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, READINGS, Runs
+from .claims import CLAIMS, Material, gain_percent, mean_of, ranking, westwood_gain
+from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PROFILES, READINGS, Runs
 from .link import Link
 
 PUBLISHED = published(__package__, value=pl.Float64)
@@ -105,7 +104,7 @@ class TcpWimaxOutcome(outcome.PaperOutcome):
     """By control, the part of a transfer over the weak link without line of sight in which nothing
     arrives, in percent."""
     recommendations: dict[str, Recommendation]
-    speed: Speed | None
+    speed: Speed
 
     @cached_property
     def studies(self) -> Mapping[str, Runs]:
@@ -127,11 +126,6 @@ class TcpWimaxOutcome(outcome.PaperOutcome):
         } | {name: Runs(frame, READINGS[0]) for name, frame in frames.items()}
 
     @property
-    def pairs(self) -> pl.DataFrame:
-        """profile, first, second, mean (share of the first in percent), half_width, n."""
-        return stats.cells(self.shares, ["profile", "first", "second"], "percent")
-
-    @property
     def write(self) -> Runs:
         """The grid under the first reading."""
         return self.grid[READINGS[0]]
@@ -143,9 +137,9 @@ def judge(
     """Every claim under every reading."""
     capacity = link.capacity(probes)
     return [
-        finding
+        claim.judge(Material(grid[reading], links, capacity, distance), reading)
         for reading in READINGS
-        for finding in judge_all(Material(grid[reading], links, capacity, distance))
+        for claim in CLAIMS
     ]
 
 
@@ -169,6 +163,12 @@ def verdict_of(bound: str, published: float, measured: float, half_width: float)
     """
     counted = min(measured, published) if bound == "above" else measured
     return verdict(published, counted, half_width, SHARE_TOLERANCE * published or 0.1)
+
+
+def recommendations(runs: Runs) -> dict[str, Recommendation]:
+    """The setting for each profile that has one."""
+    found = {profile: recommend(runs, profile) for profile in PROFILES}
+    return {profile: best for profile, best in found.items() if best is not None}
 
 
 def recommend(runs: Runs, profile: str) -> Recommendation | None:

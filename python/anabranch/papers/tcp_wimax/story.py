@@ -112,10 +112,9 @@ def recommendation(best: Recommendation) -> str:
     return said("recommended", writes=writes, others=others, **about)
 
 
-def speed(outcome: TcpWimaxOutcome) -> str | None:
-    """How fast it was computed, where that was measured."""
-    measured = outcome.speed
-    return None if measured is None else said("speed", ns3=NS3_CUBIC_MS, **vars(measured))
+def speed(outcome: TcpWimaxOutcome) -> str:
+    """How fast it was computed."""
+    return said("speed", ns3=NS3_CUBIC_MS, **vars(outcome.speed))
 
 
 def _silence(outcome: TcpWimaxOutcome) -> str:

@@ -28,12 +28,11 @@ from .studies import FLOWS
 
 def of(outcome: TcpWimaxOutcome, _width: int) -> list[Table | RenderableType]:
     """Links, throughput, the paper's numbers, speed."""
-    speed = story.speed(outcome)
     return [
         links(outcome),
         listed(SHEET, "throughput", outcome.studies),
         of_published(SHEET, "text", outcome.cells),
-        *([] if speed is None else [Text(speed)]),
+        Text(story.speed(outcome)),
     ]
 
 
@@ -125,10 +124,6 @@ def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
             own = runs.where(profile=profile)
             counts[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
     counts["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
-    if pairs := sorted(set(outcome.pairs["n"])):
-        counts["pairs"] = (
-            f"Means of {' to '.join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))} runs"
-        )
     return counts
 
 

@@ -15,11 +15,9 @@ from scipy import stats
 from anabranch.papers import rows
 from anabranch.papers.intervals import difference, interval, variance
 from anabranch.papers.rows import Judgement
-from anabranch.papers.studies import file_text
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
     Claim,
-    Finding,
     above,
     all_of,
     within,
@@ -27,7 +25,17 @@ from anabranch.papers.verdicts import (
 from anabranch.stats import paired
 
 from . import published
-from .factors import COLUMNS, FACTORS, LOSSES, PMR, RTO_MAX_S, Runs, table2_means
+from .factors import (
+    COLUMNS,
+    FACTORS,
+    LOSSES,
+    PMR,
+    RTO_MAX_S,
+    SETTING,
+    Runs,
+    Setting,
+    table2_means,
+)
 
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
@@ -53,11 +61,6 @@ class Material(rows.Evidence):
     """
 
     @property
-    def clock(self) -> str:
-        """The loss clock of the runs."""
-        return self.runs.clock
-
-    @property
     def studies(self) -> Mapping[str, Runs]:
         """Table 2's cells, those with equal losses at 25/25 ms, and the traced calls."""
         return {
@@ -65,7 +68,7 @@ class Material(rows.Evidence):
             "losses_10": self.runs.both_losses(0.1).at_25_ms(),
             "losses_2": self.runs.both_losses(0.02).at_25_ms(),
             "losses_0_5": self.runs.both_losses(LOSSES[0]).at_25_ms(),
-            "traced": Runs(self.interruptions, self.clock),
+            "traced": Runs(self.interruptions, self.runs.profile),
         }
 
     def replications(self, study: str) -> int:
@@ -73,11 +76,6 @@ class Material(rows.Evidence):
         cells = {"traced": ["pmr"]}.get(study, FACTORS)
         compared = ["losses_2", "losses_10"] if study == "losses_2" else [study]
         return min(_fewest(self.studies[name].frame, cells) for name in compared)
-
-
-def judge_all(material: Material) -> list[Finding]:
-    """Every claim under the material's loss clock."""
-    return [claim.judge(material, material.clock) for claim in CLAIMS]
 
 
 def lower_rto_max_raises_mos(material: Material) -> Iterator[Judgement]:
@@ -164,22 +162,20 @@ def best_cell(material: Material) -> Iterator[Judgement]:
     """Claim 7, among the 88 cells of Table 2."""
     table = material.runs.both_losses(0.1)
     row = table2_means(material.runs).sort("mean", descending=True).row(0, named=True)
-    key = {name: row[name] for name in ("rto_max_s", "pmr", "delay_centric")}
-    claimed: dict[str, float | str] = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
-    regret = table.where(**key).minus(table.where(**claimed))
     of_paper = published.table2().sort("mos", descending=True).row(0, named=True)
+    ours, papers = (Setting._make(of[name] for name in SETTING) for of in (row, of_paper))
+    claimed = Setting(0.08, 1, "on")
+    there = table.where(**claimed._asdict())
+    regret = table.where(**ours._asdict()).minus(there)
     in_paper = (
-        ""
-        if {name: of_paper[name] for name in claimed} == claimed
-        else (
-            f" (the paper's own Table 2 has its highest value, {of_paper['mos']:.2f}, at"
-            f" {_name(of_paper)})"
-        )
+        f" (the paper's own Table 2 has its highest value, {of_paper['mos']:.2f}, at {papers})"
     )
-    claimed_mean = table.where(**claimed).mean()
-    holds = key == claimed or within(regret, INDIFFERENT)
-    yield holds, {"claimed": claimed_mean, "regret": regret}
-    yield key == claimed, {"name": _name(key), "mean": row["mean"], "in_paper": in_paper}
+    yield (
+        ours == claimed or within(regret, INDIFFERENT),
+        {"claimed": there.mean(), "regret": regret},
+    )
+    said = {"name": ours, "mean": row["mean"], "in_paper": "" if papers == claimed else in_paper}
+    yield ours == claimed, said
 
 
 def no_effect_at_very_low_losses(material: Material) -> Iterator[Judgement]:
@@ -203,17 +199,7 @@ def no_effect_at_very_low_losses(material: Material) -> Iterator[Judgement]:
     yield detected == 0, said
 
 
-CLAIMS: list[Claim[Material]] = rows.load(
-    file_text(__package__, "claims.toml"),
-    (
-        lower_rto_max_raises_mos,
-        pmr_0_or_1_is_best,
-        small_gain_at_2_percent,
-        delay_centric_helps,
-        best_cell,
-        no_effect_at_very_low_losses,
-    ),
-)
+CLAIMS: list[Claim[Material]] = rows.load(__name__)
 
 
 def _fewest(rows: pl.DataFrame, by: list[str]) -> int:
@@ -282,7 +268,3 @@ def _differ(samples: list[list[float]], level: float) -> bool:
     if len({value for sample in samples for value in sample}) < 2:
         return False  # nothing to rank
     return bool(stats.kruskal(*samples).pvalue < level)
-
-
-def _name(key: Mapping[str, object]) -> str:
-    return f"RTO.Max {key['rto_max_s']:g} s, PMR {key['pmr']}, delay-centric {key['delay_centric']}"

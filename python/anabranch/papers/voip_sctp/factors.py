@@ -1,6 +1,6 @@
 """The paper's factors and runs. `sheet.toml` says how figures and tables name their values."""
 
-from typing import Self
+from typing import NamedTuple, Self
 
 import polars as pl
 
@@ -23,15 +23,24 @@ COLUMNS = [(state, pmr) for state in DELAY_CENTRIC for pmr in PMR]
 FACTORS = ["delay_centric", "wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
 
 
+class Setting(NamedTuple):
+    """A cell of Table 2."""
+
+    rto_max_s: float
+    pmr: int
+    delay_centric: str
+
+    def __str__(self) -> str:
+        return f"RTO.Max {self.rto_max_s:g} s, PMR {self.pmr}, delay-centric {self.delay_centric}"
+
+
+SETTING = list(Setting._fields)
+
+
 class Runs(runs.Runs):
     """Runs of the paper's configurations under one loss clock: FACTORS, `replication`, values."""
 
     VALUE = "mos"
-
-    @property
-    def clock(self) -> str:
-        """The loss clock."""
-        return self.profile
 
     def both_losses(self, loss: float) -> Self:
         """The runs with this mean loss on both paths."""

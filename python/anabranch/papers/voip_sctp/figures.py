@@ -21,7 +21,7 @@ from .factors import CLOCKS, LOSSES, PMR, RTO_MAX_S, SHEET, Runs
 from .outcome import VoipSctpOutcome
 from .traced import TracedCall
 
-CLOCK_COLOURS = {str(place.value): place.colour for place in SHEET.places("clock")}
+CLOCK_COLOURS = SHEET.colours("clock")
 CLOCK_LABELS = {
     name: text.removeprefix("ours, ") for name, text in SHEET.axes["clock"].names.items()
 }

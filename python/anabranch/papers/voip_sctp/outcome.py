@@ -22,8 +22,8 @@ from anabranch.papers.verdicts import Finding, PublishedNumber
 from anabranch.stats import verdicts
 
 from . import published
-from .claims import Material, judge_all
-from .factors import CLOCKS, RTO_MAX_S, Runs, table2_means
+from .claims import CLAIMS, Material
+from .factors import CLOCKS, RTO_MAX_S, SETTING, Runs, Setting, table2_means
 from .traced import TracedCall
 
 TABLE_2 = "2"
@@ -67,22 +67,6 @@ class FollowedAdvice:
         """What it does under every clock; None where the clocks disagree."""
         words = set(self.words.values())
         return words.pop() if len(words) == 1 else None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A cell of Table 2."""
-
-    rto_max_s: float
-    pmr: int
-    delay_centric: str
-
-    def __str__(self) -> str:
-        return f"RTO.Max {self.rto_max_s:g} s, PMR {self.pmr}, delay-centric {self.delay_centric}"
-
-
-SETTING = ["rto_max_s", "pmr", "delay_centric"]
-"""What tells the cells of Table 2 apart, as `Setting` has them."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +169,8 @@ def table2(runs: Runs) -> Table2:
     for row in means.iter_rows(named=True):
         key = {name: row[name] for name in ("rto_max_s", "delay_centric", "pmr")}
         beside = row["mos"], row["mean"], row["half_width"]
-        compared.append(published.compare(TABLE_2, key | {"loss_clock": runs.clock}, *beside))
-    return Table2(runs.clock, compared, means)
+        compared.append(published.compare(TABLE_2, key | {"loss_clock": runs.profile}, *beside))
+    return Table2(runs.profile, compared, means)
 
 
 def cells(runs: dict[str, Runs], tables: dict[str, Table2]) -> list[PublishedNumber]:
@@ -212,7 +196,7 @@ def optimum(runs: Runs) -> Optimum:
     rto_max = choice.best(ten, ["rto_max_s"])
     best = ranking["rto_max_s"][0]
     cell = choice.best(ten, SETTING)
-    cell = replace(cell, candidates=[Setting(*key) for key in cell.candidates])
+    cell = replace(cell, candidates=list(map(Setting._make, cell.candidates)))
     return Optimum(
         best,
         ranking.filter(is_near)["rto_max_s"].sort(descending=True).to_list(),
@@ -292,7 +276,7 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
         named = ("figure", "loss", "rto_max_s", "delay_centric", "quantity")
         key = {name: row[name] for name in named} | {"pmr": where.get("pmr", row["pmr"])}
         beside = row["value"], float(samples.mean()), half_width
-        key |= {"loss_clock": runs.clock}
+        key |= {"loss_clock": runs.profile}
         numbers.append(published.compare(f"figure {row['figure']}", key, *beside, unit=unit))
     return numbers
 
@@ -313,7 +297,7 @@ def potentially_failed_effect(runs: Runs) -> list[tuple[str, Interval]]:
 def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list[Finding]:
     """Every claim under both loss clocks."""
     return [
-        finding
+        claim.judge(Material(runs[clock], interruptions[clock]), clock)
         for clock in CLOCKS
-        for finding in judge_all(Material(runs[clock], interruptions[clock]))
+        for claim in CLAIMS
     ]

@@ -11,7 +11,7 @@ from anabranch.papers.texts import Texts
 from anabranch.papers.verdicts import WORDS
 from anabranch.support.wording import counted
 
-from .factors import CLOCKS, RTO_MAX_S
+from .factors import CLOCK_NAMES, CLOCKS, RTO_MAX_S
 from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Optimum, Table2, VoipSctpOutcome
 
 RECOMMENDED_S = 0.1
@@ -81,13 +81,9 @@ def _optimum(optimum: Optimum, clock: str) -> str:
     best, cell = optimum.rto_max, optimum.cell
     near = [rto for rto in optimum.near_best_s if rto not in best.candidates]
     rivals = [rto for rto in best.candidates if rto != optimum.best_s]
-    words = {
-        "on_arrival": "Losses drawn on arrival (ns-2)",
-        "slot": "Losses drawn every 5 ms (the paper's words)",
-    }
     return said(
         "optimum",
-        clock=words[clock],
+        clock=f"Losses drawn {CLOCK_NAMES[clock]}",
         optimum=optimum,
         doubt="" if best.is_resolved else f"; {best.doubt(_list(rivals, 'and'))}",
         near=f"; surely within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else "",
