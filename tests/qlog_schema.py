@@ -160,7 +160,7 @@ OWN: dict[str, type[BaseModel]] = {
     "recovery:packet_lost": PacketLost,
     "recovery:metrics_updated": MetricsUpdated,
 }
-TRANSPORTS = ("mptcp", "sctp", "tcp", "udp")
+TRANSPORTS = ("mptcp", "quic", "sctp", "tcp", "udp")
 
 
 def data_of(event: Event) -> BaseModel:

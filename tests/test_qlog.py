@@ -16,11 +16,13 @@ from conftest import Command, one_error
 from qlog_schema import Event, QlogFile, QlogFileSeq, data_of
 from support.two_links import two_links
 
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
 BULK = '{ kind = "bulk" }'
 CALL = '{ kind = "voip", start = "0 s", duration = "4 s" }'
 KINDS = {
     "tcp": ('["p"]', '{ kind = "tcp" }', BULK),
     "mptcp": ('["p", "q"]', '{ kind = "mptcp" }', BULK),
+    "quic": ('["p"]', '{ kind = "quic" }', BULK),
     "sctp": ('["p", "q"]', '{ kind = "sctp", load_sharing = {} }', BULK),
     "udp": ('["p"]', '{ kind = "udp", rtp = true }', CALL),
 }
@@ -147,6 +149,21 @@ def test_what_is_acknowledged_had_come_and_is_so_once(run: tuple[str, Result, Pa
             else:
                 assert number in lost[group], (group, event)
     assert sum(map(len, lost.values())) >= 5
+
+
+def test_losses_of_quic_are_those_that_its_sender_counts(tmp_path: Path) -> None:
+    """By number and by time (RFC 9002 section 6.1)."""
+    for threshold, replication in [(3, 0), (3, 1), (20, 2)]:
+        chosen: dict[str, str | float] = {
+            "run.duration": "10 s",
+            "flows.upload.transport.packet_threshold": threshold,
+        }
+        file = SCENARIOS / "quic-upload.toml"
+        result = anabranch.run(file, set=chosen, replication=replication, trace=True)
+        qlog.write(result, tmp_path / "run.sqlog")
+        _, events = sequence(tmp_path / "run.sqlog")
+        lost = [event for event in events if event.name == "recovery:packet_lost"]
+        assert len(lost) == result.summary["upload.quic.a.packets_lost"] > 10
 
 
 def test_metrics_are_those_of_the_traces(run: tuple[str, Result, Path]) -> None:

@@ -6,6 +6,7 @@ had come: so each of several transmissions of the same data is known by itself, 
 is given up when its data is sent again before that.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -34,6 +35,8 @@ class Outcome:
     """Packets that are given up, each with the packet that carries its data again."""
     again: set[int] = field(default_factory=set)
     """Packets that carry data again."""
+    lost: list[tuple[int, float]] = field(default_factory=list)
+    """Packets that are taken for lost by their numbers, and when."""
 
 
 def outcome(packets: pl.DataFrame, side: str, *, is_shared: bool) -> Outcome:
@@ -63,6 +66,79 @@ def outcome(packets: pl.DataFrame, side: str, *, is_shared: bool) -> Outcome:
         for connection in np.unique(of_data):
             own = data.filter(of_data == connection)
             _add(found, own, acks.filter(of_acks == connection), is_shared=is_shared)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LossRule:
+    """When a packet of QUIC is taken for lost (RFC 9002 section 6.1)."""
+
+    packets: int
+    """So many numbers before one that is acknowledged,"""
+    rounds: float
+    """or sent so many round trips ago, and before one that is acknowledged."""
+    times_s: Vector
+    """Times from which on a smoothed round trip holds,"""
+    round_trips_s: Vector
+    """and these."""
+
+    def patience_s(self, at_s: float, latest_s: float) -> float:
+        """How long a packet may be without an acknowledgement that others have."""
+        place = int(np.searchsorted(self.times_s, at_s, side="right")) - 1
+        smoothed_s = float(self.round_trips_s[place]) if place >= 0 else latest_s
+        return self.rounds * max(smoothed_s, latest_s)
+
+
+_UNNUMBERED = ("ack", "crypto", "padding")
+"""Packets of QUIC that no other one waits for, or with numbers of the handshake."""
+
+
+def outcome_by_number(packets: pl.DataFrame, side: str, rule: LossRule) -> Outcome:
+    """The same for QUIC, where no packet is sent again and what is acknowledged are their numbers.
+
+    Those of the handshake, which have numbers of their own, are left out.
+    """
+    found = Outcome()
+    packets = packets.with_row_index("row")
+    is_own = (pl.col("side") == side) & ~pl.col("is_copy") & (pl.col("tsn") >= 0)
+    is_ack = (pl.col("side") != side) & (pl.col("sack") != "") & (pl.col("fate") == "delivered")
+    sent = packets.filter(is_own & ~pl.col("kind").is_in(_UNNUMBERED)).select(
+        "tsn", "row", "sent_s"
+    )
+    acks = packets.filter(is_ack).sort("delivered_s", maintain_order=True)
+    coming = iter(sent.iter_rows())
+    ahead = next(coming, None)
+    outstanding: dict[int, tuple[int, float]] = {}
+    due: dict[int, float] = {}
+    largest = -1
+    for row, at_s, sack in acks.select("row", "delivered_s", "sack").iter_rows():
+        while ahead is not None and ahead[2] <= at_s:
+            outstanding[ahead[0]] = ahead[1:]
+            ahead = next(coming, None)
+        for number in [number for number, due_s in due.items() if due_s < at_s]:
+            found.lost.append((outstanding.pop(number)[0], due.pop(number)))
+        oldest = next(iter(outstanding), 0)
+        covered = [
+            number
+            for first, end in reported_runs(sack)
+            for number in range(max(first, oldest), end)
+            if number in outstanding
+        ]
+        if not covered:
+            continue
+        largest = max(largest, covered[-1])
+        patience_s = rule.patience_s(at_s, at_s - outstanding[covered[-1]][1])
+        found.acked[row] = [outstanding.pop(number)[0] for number in covered]
+        for number in covered:
+            due.pop(number, None)
+        # Numbers grow as they are sent.
+        for number in [*itertools.takewhile(largest.__gt__, outstanding)]:
+            due_s = outstanding[number][1] + patience_s
+            if number + rule.packets <= largest or due_s <= at_s:
+                found.lost.append((outstanding.pop(number)[0], at_s))
+                due.pop(number, None)
+            else:
+                due[number] = due_s
     return found
 
 

@@ -23,7 +23,7 @@ from anabranch.store import members
 from anabranch.support.files import opened_atomically
 from anabranch.support.transports import can
 
-from .acknowledged import outcome, reported_runs
+from .acknowledged import LossRule, Outcome, outcome, outcome_by_number, reported_runs
 from .result import Result
 
 SUFFIXES = (".sqlog", ".qlog")
@@ -221,7 +221,7 @@ def _of_flow(
         at=group(other),
         protocol=pl.lit(flow.protocol),
     )
-    answers = _Answers(packets, shared=can(flow.protocol).numbering == "chunks")
+    answers = _Answers(packets, _outcomes(result, flow, packets))
     sent = packets.with_columns(again=answers.again, time_s="sent_s")
     sent = sent.filter(~pl.col("is_copy")).drop("at")
     yield sent.with_columns(rank=pl.lit(_SENT), event=pl.lit("packet_sent"))
@@ -256,15 +256,36 @@ def _of_flow(
         )  # fmt: skip
 
 
+def _outcomes(result: Result, flow: _Flow, packets: pl.DataFrame) -> list[Outcome]:
+    """What became of the packets of both ends."""
+    numbering = can(flow.protocol).numbering
+    if numbering != "packets":
+        return [outcome(packets, side, is_shared=numbering == "chunks") for side in "ab"]
+    tree = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"]
+    settings = members.settings_of(tree, flow.name)["transport"]
+    found = []
+    for side in "ab":
+        paths = result.traces["paths"].filter(flow=flow.name, side=side).sort("time_s")
+        known = paths.select("time_s", "srtt_ms").filter(pl.col("srtt_ms").is_not_nan())
+        rule = LossRule(
+            packets=int(settings.get("packet_threshold", 3)),
+            rounds=float(settings.get("time_threshold", 1.125)),
+            times_s=known["time_s"].to_numpy(),
+            round_trips_s=known["srtt_ms"].to_numpy() / 1e3,
+        )
+        found.append(outcome_by_number(packets, side, rule))
+    return found
+
+
 class _Answers:
     """What acknowledgements say of a flow's packets."""
 
-    def __init__(self, packets: pl.DataFrame, *, shared: bool) -> None:
+    def __init__(self, packets: pl.DataFrame, outcomes: list[Outcome]) -> None:
         self._packets = packets
         self._number = packets["number"].to_list()
         self._group = packets["group"].to_list()
         self._at = packets["at"].to_list()
-        self._outcomes = [outcome(packets, side, is_shared=shared) for side in "ab"]
+        self._outcomes = outcomes
         again = np.zeros(packets.height, dtype=bool)
         for one in self._outcomes:
             again[list(one.again)] = True
@@ -301,7 +322,10 @@ class _Answers:
         pairs = [pair for one in self._outcomes for pair in one.given_up]
         lost = self._packets[[packet for packet, _ in pairs]].select("group", "number")
         again = self._packets[[packet for _, packet in pairs]].select(time_s="sent_s")
-        return pl.concat([lost, again], how="horizontal")
+        by_number = [pair for one in self._outcomes for pair in one.lost]
+        gone = self._packets[[packet for packet, _ in by_number]].select("group", "number")
+        when = pl.Series("time_s", [at_s for _, at_s in by_number], dtype=pl.Float64)
+        return pl.concat([pl.concat([lost, again], how="horizontal"), gone.with_columns(when)])
 
     def round_trips(self) -> pl.DataFrame:
         """The round trip that each acknowledgement measures, and the least so far.
@@ -379,7 +403,7 @@ def _packet(row: dict[str, Any]) -> dict[str, Any]:
         header["next_expected"] = row["ack"]
     if row["window_bytes"] >= 0:
         header["window"] = row["window_bytes"]
-    if row["sack"]:
+    if row["sack"] and can(row["protocol"]).numbering != "packets":
         header["sack"] = reported_runs(row["sack"])
     data: dict[str, Any] = {"header": header}
     if row["size_bytes"] is not None:

@@ -100,6 +100,14 @@ fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
         ("destination port", datagram.destination_port.to_string()),
     ];
     let mut all = vec![Header { name: "UDP", bytes: udp::HEADER_BYTES, fields }];
+    let alone = match datagram.content {
+        quic::Content::OtherVersion { .. } => Some("QUIC packet of another version"),
+        quic::Content::Packets(_) => None,
+        quic::Content::Reset { .. } => Some("QUIC stateless reset"),
+        quic::Content::Retry { .. } => Some("QUIC Retry packet"),
+        quic::Content::VersionNegotiation { .. } => Some("QUIC Version Negotiation packet"),
+    };
+    all.extend(alone.map(|name| Header { name, bytes: datagram.payload_bytes(), fields: Vec::new() }));
     for packet in datagram.packets() {
         let name = match packet.level {
             quic::Level::Initial => "QUIC Initial packet",

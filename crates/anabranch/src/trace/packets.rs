@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use anabranch_transport::flow::Side;
 use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
+use anabranch_transport::wire::quic::{self, Frame, Level};
 use anabranch_transport::wire::sctp::chunk::{Chunk, GapBlock, Sack};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::{Body, Packet};
@@ -28,13 +29,15 @@ declare! {
     PAYLOAD_BYTES = "payload_bytes": Bytes;
     /// What it carries, such as `data`, `sack` or `syn`.
     KIND = "kind": Words;
-    /// The first TSN, or the first byte of a stream, in it; -1 where there is none.
+    /// The first TSN, or the first byte of a stream, in it, or the number of QUIC's last packet in it; -1
+    /// where there is none.
     TSN = "tsn": One;
     /// The next TSN or byte of the stream that its sender expects; -1 where it says nothing of that.
     ACK = "ack": One;
     /// The receive window that it offers; -1 where it offers none.
     WINDOW_BYTES = "window_bytes": Bytes;
-    /// What it acknowledges selectively: runs, each from its first number to the one behind its last.
+    /// What it acknowledges selectively: runs, each from its first number to the one behind its last; of QUIC
+    /// what packets with short headers do, by packet numbers.
     SACK = "sack": Words;
     /// `delivered`, `in_flight` at the end, or the cause of its loss.
     FATE = "fate": Words;
@@ -122,7 +125,7 @@ impl PacketTrace {
             Body::Foreign(_) | Body::Fragment(_) => (0, Answer::default()),
             Body::Mptcp(segment) => self.of_segment((flow, side, path), &segment.tcp),
             Body::Tcp(segment) => self.of_segment((flow, side, path), segment),
-            Body::Quic(datagram) => (datagram.data_bytes(), Answer::default()),
+            Body::Quic(datagram) => (datagram.data_bytes(), of_quic(datagram.packets())),
             Body::Sctp(packet) => of_chunks(packet.chunks()),
             Body::Udp(datagram) => (datagram.length, Answer::default()),
         };
@@ -253,6 +256,18 @@ impl PacketTrace {
         order.sort_by_key(|&row| self.rows[row as usize].order());
         order
     }
+}
+
+/// What packets of QUIC with short headers acknowledge: no number is expected next.
+fn of_quic(packets: &[quic::Packet]) -> Answer {
+    let frames = packets.iter().filter(|packet| packet.level == Level::OneRtt).flat_map(|p| &p.frames);
+    let acks = frames.filter_map(|frame| match frame {
+        Frame::Ack(ack) => Some(ack),
+        _ => None,
+    });
+    let runs =
+        acks.flat_map(|ack| ack.ranges.iter().rev()).map(|&(first, last)| (first as u32, last as u32 + 1));
+    Answer { runs: runs.collect(), ..Answer::default() }
 }
 
 /// The payload of SCTP's chunks, and what they acknowledge.
