@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::scenario;
-use anabranch_live::driver::{Driver, DriverSettings, Listener, Randomness, Rebound};
+#[cfg(feature = "quic")]
+use anabranch_live::driver::Rebound;
+use anabranch_live::driver::{Driver, DriverSettings, Listener, Randomness};
 use anabranch_live::stack::Stack;
 use anabranch_transport::cc::Config as Control;
 use anabranch_transport::time::Time;
@@ -106,6 +108,7 @@ impl<H: Stack> Served<H> {
     }
 
     /// Uses other sockets of UDP, and says at which port and of which addresses they are.
+    #[cfg(feature = "quic")]
     pub(crate) fn rebind(
         &self,
         py: Python<'_>,
