@@ -84,13 +84,13 @@ counters! {
 declare! {
     /// The state of an end when the run is over.
     STATE:
-    /// Smoothed round-trip time at the end.
+    /// Smoothed round-trip time at the end, of path ID 0.
     SRTT_MS = "srtt_ms": Millis, Less;
-    /// Smallest round-trip time.
+    /// Smallest round-trip time, of path ID 0.
     MIN_RTT_MS = "min_rtt_ms": Millis, Less;
-    /// Probe timeout at the end.
+    /// Probe timeout at the end, of path ID 0.
     PTO_MS = "pto_ms": Millis, Less;
-    /// Congestion window at the end.
+    /// Congestion window at the end, of path ID 0.
     CWND_BYTES = "cwnd_bytes": Bytes;
     /// Time from the first packet to the end of the handshake, of the last connection.
     HANDSHAKE_MS = "handshake_ms": Millis, Less;
