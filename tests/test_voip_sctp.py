@@ -22,8 +22,8 @@ from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Work, compute, described, simulated
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
-from anabranch.papers.voip_sctp.factors import CLOCKS, PMR, RTO_MAX_S, SHEET, Runs
-from anabranch.papers.voip_sctp.outcome import FollowedAdvice, Setting, VoipSctpOutcome
+from anabranch.papers.voip_sctp.factors import CLOCKS, PMR, RTO_MAX_S, SHEET, Runs, Setting
+from anabranch.papers.voip_sctp.outcome import FollowedAdvice, VoipSctpOutcome
 from anabranch.papers.voip_sctp.studies import EFFORTS
 from anabranch.papers.voip_sctp.traced import TracedCall
 from papers_checks import check_page, schema
