@@ -95,8 +95,7 @@ const NET: [(&str, &str); 20] = [
 ];
 
 /// The modules of `anabranch-live`: neither protocol knows the other, nor a socket.
-const LIVE: [(&str, &str); 15] = [
-    ("alarms", ""),
+const LIVE: [(&str, &str); 16] = [
     ("clock", ""),
     ("incoming", ""),
     ("outgoing", ""),
@@ -104,9 +103,11 @@ const LIVE: [(&str, &str); 15] = [
     ("secrets", ""),
     ("outbox", "route"),
     ("stack", "outbox route"),
-    ("sctp", "alarms outbox outgoing route stack"),
-    ("quic", "alarms incoming outbox outgoing route stack"),
-    ("stream", "alarms incoming outbox outgoing route stack"),
+    ("ports", "route"),
+    ("table", "outbox route stack"),
+    ("sctp", "outbox outgoing ports route stack table"),
+    ("quic", "incoming outbox outgoing route stack table"),
+    ("stream", "incoming outbox outgoing ports route table"),
     ("udp", "outbox route stack"),
     ("raw", "outbox route udp"),
     ("tun", "outbox route udp"),

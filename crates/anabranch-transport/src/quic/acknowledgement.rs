@@ -3,7 +3,7 @@
 use super::congestion::Progress;
 use super::connection::Connection;
 use super::errors::{Violation, code, violation};
-use super::multipath::Standing;
+use super::path::Standing;
 use super::sent_packets::{Content, Sent};
 use super::space::SpaceId;
 use crate::cc::CongestionKind;

@@ -2,8 +2,8 @@
 
 use super::connection::{Connection, State};
 use super::handshake::Handshake;
-use super::multipath::Standing;
 use super::parameters::{GRANULARITY, LEAST_DATAGRAM};
+use super::path::Standing;
 use super::sent_packets::Sent;
 use super::space::{Space, SpaceId};
 use crate::cc::CongestionKind;

@@ -12,7 +12,7 @@ use super::connection::{Connection, State};
 use super::connection_ids::MOST;
 use super::errors::{Violation, code, violation};
 use super::parameters::LEAST_DATAGRAM;
-use super::path::{Address, Path, Route};
+use super::path::{Address, News, Path, Route, Standing};
 use super::send::Load;
 use super::sent_packets::Content;
 use super::space::SpaceId;
@@ -32,29 +32,6 @@ const IDS_EACH: u64 = 2;
 /// How many IDs an end issues for a path.
 pub(super) const fn ids_of(place: usize) -> u64 {
     if place == 0 { MOST } else { IDS_EACH }
-}
-
-/// Where a path ID is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// IDs have been issued for it.
-    #[default]
-    Unused,
-    /// Packets go there.
-    Open,
-    /// Nothing is sent there any more, and its ID is never used again (section 3.4).
-    Abandoned,
-}
-
-/// What is to be told of a path, and has been.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
-    /// The code with which it is given up, until that is sent.
-    pub(super) abandon: Option<u64>,
-    /// Whether the peer is to hear that the path is a backup.
-    pub(super) backup: bool,
-    /// The latest wish of the peer that has come: its number, and whether the path is a backup.
-    wish: Option<(u64, bool)>,
 }
 
 /// What a connection with several paths has.

@@ -6,7 +6,6 @@ use arrayvec::ArrayVec;
 use super::congestion::Congestion;
 use super::connection_ids::{OwnIds, PeerIds};
 use super::ecn::EcnValidation;
-use super::multipath::{News, Standing};
 use super::parameters::Parameters;
 use super::space::Space;
 use crate::cc::Controller;
@@ -14,6 +13,29 @@ use crate::flow::{Ecn, PathId};
 use crate::observed::Repairs;
 use crate::recovery::rtt::Rtt;
 use crate::time::Time;
+
+/// Where a path ID is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// IDs have been issued for it.
+    #[default]
+    Unused,
+    /// Packets go there.
+    Open,
+    /// Nothing is sent there any more, and its ID is never used again (section 3.4).
+    Abandoned,
+}
+
+/// What is to be told of a path, and has been.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// The code with which it is given up, until that is sent.
+    pub(super) abandon: Option<u64>,
+    /// Whether the peer is to hear that the path is a backup.
+    pub(super) backup: bool,
+    /// The latest wish of the peer that has come: its number, and whether the path is a backup.
+    pub(super) wish: Option<(u64, bool)>,
+}
 
 /// What a path ID owns. There is one, number 0, without multipath.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::path::{PathState, scheduler};
 use crate::quic::Config;
 use crate::quic::config::AckPath;
 use crate::quic::errors::code;
-use crate::quic::multipath::Standing;
+use crate::quic::path::Standing;
 use crate::quic::testing::{Drill, Logged, Pair, Wire, ms};
 use crate::time::Duration;
 use crate::wire::quic::{Frame, Level};
