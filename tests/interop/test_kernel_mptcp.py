@@ -269,19 +269,25 @@ def test_the_kernel_removes_an_address(host: Tunnels) -> None:
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
     """`REMOVE_ADDR` of ours"""
-    with endpoint_monitor(host) as seen:
-        mine, theirs, running = exchange(
-            host,
-            opens,
-            up=20 * MEGABYTE,
-            down=20 * MEGABYTE,
-            remotes=2,
-            ours=("--delay", 20, "--at", "300:delete_address:1"),
-        )
-        assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
-        assert scalar(running, "subflows") == 2
-        assert running.events("command"), "it was over before"
-        until(lambda: "SF_CLOSED]" in seen() and "REMOVED]" in seen())
+    # Nothing acknowledges REMOVE_ADDR, and a full queue of a device loses it as any other packet.
+    for _ in range(3):
+        with endpoint_monitor(host) as seen:
+            mine, theirs, running = exchange(
+                host,
+                opens,
+                up=20 * MEGABYTE,
+                down=20 * MEGABYTE,
+                remotes=2,
+                ours=("--delay", 20, "--at", "300:delete_address:1"),
+            )
+            assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
+            assert scalar(running, "subflows") == 2
+            assert running.events("command"), "it was over before"
+            until(lambda: " CLOSED]" in seen())
+            told = seen()
+        if "SF_CLOSED]" in told and "REMOVED]" in told:
+            return
+    pytest.fail(told)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
-from anabranch.support import capture
+from anabranch.support import capture, reading
 
 from . import logs, main_flow, pair
 from .estimates import Estimate, Profile, estimate
@@ -97,8 +97,11 @@ def measure(
 
 
 def is_log(file: Path) -> bool:
-    """Whether a file is a log that is read."""
-    return logs.reader_of(file) is not None
+    """Whether a file is a log that is read, and no text that only has a comma in its first line."""
+    reader = logs.reader_of(file)
+    return reader is not None and (
+        reader is not logs.table or logs.table.has_columns(reading.head(file))
+    )
 
 
 def _check_interfaces(files: list[Path], interfaces: Sequence[str], *, is_capture: bool) -> None:

@@ -91,14 +91,14 @@ class Explained:
             if side in self.seen and any(path.carried is not None for path in end.paths):
                 yield f"what held {end.host} (side {end.side}) back:"
                 yield tables.shares(end, width)
-        yield self._table(width)
+        yield from self._table(width)
         for rated in self.calls:
             if rated.call is not None:
                 yield f"what {rated.section} costs:"
                 yield rated.call.table(width)
         yield "\n".join(self.sentences())
 
-    def _table(self, width: int) -> "RenderableType":
+    def _table(self, width: int) -> "Iterator[RenderableType]":
         heads = (
             "from", "path", "packets", "lost", "bursts", "longest", "retransmitted",
             "least ms", "wait ms", "95 % ms", "most ms",
@@ -112,7 +112,8 @@ class Explained:
             and not (head == "retransmitted" and self.flow.protocol in _DATAGRAMS)
         ]
         kept = [[row[index] for index in shown] for row in rows]
-        return terminal.side_by_side([heads[index] for index in shown], kept, width, 2)
+        if shown:
+            yield terminal.side_by_side([heads[index] for index in shown], kept, width, 2)
 
     def sentences(self) -> list[str]:
         """What it lost time and data to, with amounts; the main cause first."""

@@ -48,6 +48,13 @@ def recognises(head: str) -> bool:
     return _separator(first) is not None and "\0" not in head and "\ufffd" not in head
 
 
+def has_columns(head: str) -> bool:
+    """Whether the first row names a column that is read; a comma alone may be a sentence's."""
+    first = next((line for line in head.splitlines() if line.strip()), "")
+    cells = {cell.strip().lower() for cell in first.split(_separator(first))}
+    return not cells.isdisjoint({*_SEQUENCE, *_TIME})
+
+
 def _separator(line: str) -> str | None:
     return next((each for each in (",", ";", "\t") if each in line), None)
 
