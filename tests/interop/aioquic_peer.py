@@ -15,7 +15,7 @@ from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.quic import events
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.tls import CipherSuite
-from quic_peers import ALPN, HOST, Client, Server, content
+from quic_peers import ALPN, HOST, Client, Server, content, written
 
 from anabranch import quic
 
@@ -42,10 +42,7 @@ class Aioquic:
         self, port: int, made: quic.Certificate, folder: Path, **options: object
     ) -> AsyncIterator[Server]:
         configuration = _configuration(is_client=False, options=options)
-        chain, key = folder / "chain.pem", folder / "key.pem"
-        chain.write_bytes(made.chain)
-        key.write_bytes(made.key)
-        configuration.load_cert_chain(chain, key)
+        configuration.load_cert_chain(*written(made, folder))
         ends: list[End] = []
 
         def create(*words: Any, **more: Any) -> Any:

@@ -15,6 +15,14 @@ ALPN = "interop"
 HOST = "127.0.0.1"
 
 
+def written(made: quic.Certificate, folder: Path) -> tuple[Path, Path]:
+    """The files of a server's certificate, and of its key."""
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    chain.write_bytes(made.chain)
+    key.write_bytes(made.key)
+    return chain, key
+
+
 class Server(Protocol):
     """A server at work."""
 

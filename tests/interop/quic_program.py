@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from quic_peers import HOST, Client, Server
+from quic_peers import HOST, Client, Server, written
 
 from anabranch import quic
 
@@ -39,9 +39,7 @@ class Stack:
     async def server(
         self, port: int, made: quic.Certificate, folder: Path, **options: object
     ) -> AsyncIterator[Server]:
-        chain, key = folder / "chain.pem", folder / "key.pem"
-        chain.write_bytes(made.chain)
-        key.write_bytes(made.key)
+        chain, key = written(made, folder)
         words = ["listen", f"own={HOST}:{port}", f"chain={chain}", f"key={key}"]
         async with self._running(words, options) as end:
             await end.said("listening")

@@ -15,7 +15,7 @@ from anabranch.support.stdin import on_disk
 from .app import UNDERSTAND, File, Flag, Natural, Sets, app, pairs, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
 
     from matplotlib.figure import Figure
     from rich.console import RenderableType
@@ -180,8 +180,7 @@ def _explain(
                 "capture or a qlog file is explained"
             ) from None
         raise
-    stem = f"{explanation.result.scenario.name}-explain"
-    figures = ((stem, one.figure()) for one in [explanation])
+    figures = [(f"{explanation.result.scenario.name}-explain", explanation.figure)]
     _hand_out(explanation, figures, plot, json_file)
 
 
@@ -202,14 +201,14 @@ def _explain_capture(
             file, flow=flow, codec=codec, interfaces=interfaces, from_s=from_s,
             progress=reading(file),
         )  # fmt: skip
-    figures = (
-        (_stem(file, name, number), draw())
+    figures = [
+        (_stem(file, name, number), draw)
         for number, one in enumerate(explanation.flows, 1)
         for name, draw in (
             ("explain", one.figure),
             ("sequence", partial(one.sequence, file, from_s)),
         )
-    )
+    ]
     _hand_out(explanation, figures, plot, json_file)
 
 
@@ -220,10 +219,10 @@ def _explain_qlog(
 
     with progress.reading() as reading:
         explanation = qlogs.explain(file, flow=flow, progress=reading(file))
-    figures = (
-        (_stem(file, "explain", number), one.figure())
+    figures = [
+        (_stem(file, "explain", number), one.figure)
         for number, one in enumerate(explanation.connections, 1)
-    )
+    ]
     _hand_out(explanation, figures, plot, json_file)
 
 
@@ -242,7 +241,7 @@ class _Explained(Protocol):
 
 def _hand_out(
     explanation: _Explained,
-    figures: "Iterator[tuple[str, Figure | None]]",
+    figures: "Sequence[tuple[str, Callable[[], Figure | None]]]",
     plot: Path | None,
     json_file: Path | None,
 ) -> None:
@@ -252,8 +251,8 @@ def _hand_out(
     if plot is not None:
         from anabranch.figures import plots
 
-        for stem, figure in figures:
-            if figure is not None:
+        for stem, draw in figures:
+            if (figure := draw()) is not None:
                 for path in plots.save(figure, plot / stem, ["png"]):
                     out.print(f"wrote {path}")
     if json_file is not None:

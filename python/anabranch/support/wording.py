@@ -81,10 +81,7 @@ def _is_plain(letter: str) -> bool:
 
 def size(count: float) -> str:
     """A number of bytes to four digits in a suitable unit, such as `1.5 MB`."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{number(count / factor, 4)} {unit}"
-    return f"{count:.0f} B"
+    return _in_unit(count, "B", 4)
 
 
 def ms(value: float) -> str:
@@ -94,10 +91,15 @@ def ms(value: float) -> str:
 
 def rate(bit_per_s: float) -> str:
     """A rate to three digits in a suitable unit, such as `4.29 Mbit/s`."""
-    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if bit_per_s >= factor:
-            return f"{number(bit_per_s / factor, 3)} {unit}"
-    return f"{bit_per_s:.0f} bit/s"
+    return _in_unit(bit_per_s, "bit/s", 3)
+
+
+def _in_unit(value: float, unit: str, digits: int) -> str:
+    """With the greatest prefix below it, and that many digits; whole below a thousand."""
+    for prefix, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= factor:
+            return f"{number(value / factor, digits)} {prefix}{unit}"
+    return f"{value:.0f} {unit}"
 
 
 def unbroken(text: str) -> str:

@@ -82,7 +82,7 @@ def find(
         if rate < max(rate_of_call, _MORE * otherwise) or (found and rate <= found.rate):
             continue
         source = other.ends[0]
-        name = f"{other.protocol} from {name_of(source.address, dict(names))}:{source.port}"
+        name = f"{other.protocol} from {name_of(source.address, names)}:{source.port}"
         times = float(late_s.min()), float(late_s.max())
         found = Beside(name, other.protocol, *times, rate, otherwise)
     return found

@@ -6,7 +6,7 @@ packet seen there has been sent once more. The other places that see it tell whe
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -311,7 +311,7 @@ def _to_explain(listed: bounded.Listed, capture: Capture, flow: str | None) -> l
     return list(range(min(MOST_FLOWS, len(listed.protocol))))
 
 
-def name_of(address: IPv4Address | IPv6Address, names: dict[bytes, str]) -> str:
+def name_of(address: IPv4Address | IPv6Address, names: Mapping[bytes, str]) -> str:
     """A host, by its name in the capture if that has one."""
     name = names.get(address.packed)
     return name.rpartition(".")[0] or name if name else str(address)

@@ -44,15 +44,19 @@ _NONE = ("", "*", "-", "nan", "none", "null", "lost", "timeout")
 
 def recognises(head: str) -> bool:
     """Whether a text begins with a row of several cells."""
-    first = next((line for line in head.splitlines() if line.strip()), "")
-    return _separator(first) is not None and "\0" not in head and "\ufffd" not in head
+    return _separator(_first(head)) is not None and "\0" not in head and "\ufffd" not in head
 
 
 def has_columns(head: str) -> bool:
     """Whether the first row names a column that is read; a comma alone may be a sentence's."""
-    first = next((line for line in head.splitlines() if line.strip()), "")
+    first = _first(head)
     cells = {cell.strip().lower() for cell in first.split(_separator(first))}
     return not cells.isdisjoint({*_SEQUENCE, *_TIME})
+
+
+def _first(head: str) -> str:
+    """The first line that has something."""
+    return next((line for line in head.splitlines() if line.strip()), "")
 
 
 def _separator(line: str) -> str | None:
