@@ -17,14 +17,17 @@ use crate::units::Bytes;
 pub struct Config {
     /// Whose defaults: "rfc9000" (default), "noq" (1.x), "picoquic" (August 2026), `quic_go` (August 2026) or
     /// "quinn" (0.11).
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub profile: Profile,
     /// Congestion control; default cubic, in profiles `quic_go` and `picoquic` reno. In profiles quinn and
     /// noq the `slow_start` of cubic is "standard" by default.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
     /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC
     /// 9000 section 14.2), in profile picoquic 1440 B and in the others 1452 B, or less where the MTU is
     /// smaller, as their search for the MTU finds. The congestion control counts in it.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_datagram: Option<Bytes>,
     /// The round-trip time before the first measurement; default 333 ms (RFC 9002 section 6.2.2), in profile
@@ -37,6 +40,7 @@ pub struct Config {
     pub max_ack_delay: Option<Duration>,
     /// The number of packets after which an acknowledgement leaves at once; default 2 (RFC 9000 section
     /// 13.2.2).
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_every: Option<u32>,
     /// How this end asks its peer to acknowledge (draft-ietf-quic-ack-frequency-14), if the peer has a
@@ -133,22 +137,27 @@ pub struct Config {
     /// Whether the client goes on at its next address, the next of the flow's paths, after two probe timeouts
     /// in a row (RFC 9000 section 9): "never" (default) or `on_failure`. A client that only receives notices
     /// a failure by its `keep_alive`.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migration: Option<Migration>,
     /// Whether the connection uses all of the flow's paths at the same time (RFC 10069), each with packet
     /// numbers, recovery and congestion control of its own; default false.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multipath: Option<bool>,
     /// With `multipath`: which of the paths with room carries the next packet of data; default "`min_rtt`".
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<scheduler::Config>,
     /// With `multipath`: how the congestion windows of the paths depend on each other; default "`per_path`",
     /// in which they do not, and each has the control `cc`.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coupling: Option<coupled::Config>,
     /// With `multipath`: the path on which packets are acknowledged (RFC 10069 section 5.4): "same"
     /// (default), the one on which they came; "fastest", the one with the shortest round trip; or "first",
     /// the first one that works.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_path: Option<AckPath>,
     /// With `multipath`: whether what is outstanding on a path is sent again on another one when its probe
@@ -157,9 +166,11 @@ pub struct Config {
     pub reinjection: Option<bool>,
     /// With `multipath`: paths that carry data only while no other one can, by their position in the flow's
     /// list (RFC 10069 section 3.3); default none.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub backup: Vec<u8>,
     /// The path that is used, or used first, by its position in the flow's list; default 0.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
 }

@@ -202,25 +202,24 @@ impl Connection {
         self.paths[place].is_ready && self.paths[place].rtt.back_offs() == 0 && self.may_send_on(place)
     }
 
-    /// The first path on which packets may be sent, one that works if there is one.
+    /// The first path on which packets may be sent, one that works if there is one, and otherwise one that has
+    /// been silent for the fewest probe timeouts.
     pub(super) fn first_open(&self) -> Option<usize> {
-        let all = || 0..self.paths.len();
-        all().find(|place| self.works(*place)).or_else(|| all().find(|place| self.may_send_on(*place)))
+        let open = (0..self.paths.len()).filter(|place| self.may_send_on(*place));
+        open.min_by_key(|place| (!self.paths[*place].is_ready, self.paths[*place].rtt.back_offs()))
     }
 
-    /// The path on which the packets of a path are acknowledged (section 5.4).
+    /// The path on which the packets of a path are acknowledged (section 5.4). Where none works it is their
+    /// own: they have come on it, and without acknowledgements no path ever works again.
     pub(super) fn acknowledges(&self, place: usize) -> Option<usize> {
-        let first = || self.first_open();
-        match self.parameters.ack_path {
-            AckPath::Same if self.works(place) || !self.paths[place].is_ready && self.may_send_on(place) => {
-                Some(place)
-            }
-            AckPath::Fastest => {
-                let working = (0..self.paths.len()).filter(|place| self.works(*place));
-                working.min_by_key(|place| self.paths[*place].rtt.srtt()).or_else(first)
-            }
-            AckPath::First | AckPath::Same => first(),
-        }
+        let own = self.may_send_on(place).then_some(place);
+        let mut working = (0..self.paths.len()).filter(|place| self.works(*place));
+        let chosen = match self.parameters.ack_path {
+            AckPath::Same if self.works(place) || !self.paths[place].is_ready => own,
+            AckPath::Fastest => working.min_by_key(|place| self.paths[*place].rtt.srtt()),
+            AckPath::First | AckPath::Same => working.next(),
+        };
+        chosen.or(own).or_else(|| self.first_open())
     }
 
     /// The spaces whose packets are acknowledged by those of this one.
@@ -380,13 +379,18 @@ impl Connection {
         }
         let is_possible = self.goes_elsewhere(SpaceId::Data(place));
         if is_possible && self.paths[place].rtt.back_offs() == 1 {
-            let outstanding: Vec<_> =
-                self.paths[place].space.sent.iter().flat_map(|packet| packet.contents.clone()).collect();
-            for content in outstanding {
-                self.on_content_lost(SpaceId::Data(place), content, true);
-            }
+            self.send_elsewhere_again(place);
         }
         is_possible
+    }
+
+    /// What is outstanding on a path waits to be sent again.
+    fn send_elsewhere_again(&mut self, place: usize) {
+        let outstanding: Vec<_> =
+            self.paths[place].space.sent.iter().flat_map(|packet| packet.contents.clone()).collect();
+        for content in outstanding {
+            self.on_content_lost(SpaceId::Data(place), content, true);
+        }
     }
 
     /// Whether what a path has not delivered is sent again on another one.
@@ -397,10 +401,16 @@ impl Connection {
             && (0..self.paths.len()).any(|other| other != place && self.works(other))
     }
 
-    /// A path answers again.
+    /// A path answers again. What went on the others while none did goes on this one.
     pub(super) fn report_answer(&mut self, place: usize) {
-        if self.multipath.is_some() && self.paths[place].is_ready {
-            self.report_state(place, PathState::Active);
+        if self.multipath.is_none() || !self.paths[place].is_ready {
+            return;
+        }
+        self.report_state(place, PathState::Active);
+        for other in 0..self.paths.len() {
+            if self.paths[other].rtt.back_offs() > 0 && self.goes_elsewhere(SpaceId::Data(other)) {
+                self.send_elsewhere_again(other);
+            }
         }
     }
 

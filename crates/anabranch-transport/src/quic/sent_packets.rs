@@ -1,6 +1,6 @@
 //! The packets of a number space that have been sent and not been acknowledged (RFC 9002 appendix A.1).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::SmallVec;
 
@@ -93,8 +93,8 @@ pub(super) struct SentPackets {
     first: u64,
     /// One for each number; [`None`] once it has been acknowledged or lost, or was skipped.
     packets: VecDeque<Option<Sent>>,
-    /// Packets that were taken for lost, in the order of that.
-    lost: VecDeque<Sent>,
+    /// Packets that were taken for lost, by their numbers.
+    lost: BTreeMap<u64, Sent>,
     /// How many of the outstanding ones elicit acknowledgements.
     pub(super) eliciting: u32,
 }
@@ -145,16 +145,9 @@ impl SentPackets {
 
     /// Takes out the packets that were lost and are among these numbers: they were not lost.
     pub(super) fn take_spurious(&mut self, first: u64, last: u64, into: &mut Vec<Sent>) {
-        if self.lost.is_empty() {
-            return;
+        while let Some((&number, _)) = self.lost.range(first..=last).next() {
+            into.extend(self.lost.remove(&number));
         }
-        self.lost.retain(|packet| {
-            let has_arrived = (first..=last).contains(&packet.number);
-            if has_arrived {
-                into.push(packet.clone());
-            }
-            !has_arrived
-        });
     }
 
     /// Takes out those up to `largest` for which `is_lost` says so. It is asked from the oldest on.
@@ -177,15 +170,15 @@ impl SentPackets {
     /// Remembers a lost packet.
     pub(super) fn remember(&mut self, packet: Sent) {
         if self.lost.len() == MOST_LOST {
-            self.lost.pop_front();
+            self.lost.pop_first();
         }
-        self.lost.push_back(packet);
+        self.lost.insert(packet.number, packet);
     }
 
     /// Forgets the lost packets that were sent before this time.
     pub(super) fn forget_lost(&mut self, before: Time) {
-        while self.lost.front().is_some_and(|packet| packet.at < before) {
-            self.lost.pop_front();
+        while let Some(oldest) = self.lost.first_entry().filter(|oldest| oldest.get().at < before) {
+            oldest.remove();
         }
     }
 

@@ -231,6 +231,9 @@ impl Config {
                 Err("ecn = \"off\" leaves cc.kind = \"prague\" without the marks that steer it; use \"l4s\""
                     .into())
             }
+            Some(cc::Config::Cubic(cubic)) if cubic.connections != 1 && self.profile != Profile::Rfc => Err(
+                format!("cc.connections = {} is not in this profile; use profile \"rfc\"", cubic.connections),
+            ),
             Some(config) => config.check().map_err(|error| format!("cc.{error}")),
             None => Ok(()),
         }
@@ -393,6 +396,14 @@ mod tests {
             (
                 r#"{"profile": "kheirkhah_v1", "cc": {"kind": "reno", "slow_start": "limited"}}"#,
                 "cc.slow_start = \"limited\" is not in profile kheirkhah_v1; use \"standard\"",
+            ),
+            (
+                r#"{"profile": "linux_6", "cc": {"kind": "cubic", "connections": 2}}"#,
+                "cc.connections = 2 is not in this profile; use profile \"rfc\"",
+            ),
+            (
+                r#"{"profile": "rfc", "cc": {"kind": "cubic", "connections": 0}}"#,
+                "cc.connections = 0 is out of range; it must be from 1 to 100",
             ),
             (
                 r#"{"cc": {"kind": "sctp"}}"#,

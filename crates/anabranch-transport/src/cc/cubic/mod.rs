@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, State, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Rules, Setup, check_range};
+use super::{AckEvent, CongestionEvent, Rules, Setup, check_count, check_range};
 use crate::time::{Duration, Time};
 
 /// Settings of CUBIC.
@@ -33,6 +33,10 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Whether the window is at least what Reno's would be (RFC 9438 section 4.3); default true.
     pub tcp_friendliness: bool,
+    /// How many connections it stands for, as QUIC's first implementations had 2 (Chromium:
+    /// `kDefaultNumConnections`): of N, one loses its share at a loss, and each grows as Reno does where Reno
+    /// is ahead; from 1 to 100, default 1. Profiles of Linux have none.
+    pub connections: u32,
     /// The slow start; default "hystart" as in Linux 6, with the RFC's rules "hystart++", in Linux
     /// 2.6.20 "standard".
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +45,14 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { c: 0.4, beta: None, fast_convergence: true, tcp_friendliness: true, slow_start: None }
+        Self {
+            c: 0.4,
+            beta: None,
+            fast_convergence: true,
+            tcp_friendliness: true,
+            connections: 1,
+            slow_start: None,
+        }
     }
 }
 
@@ -52,6 +63,7 @@ impl Config {
     /// One sentence that names the key, the value and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         check_range("c", self.c, 0.01, 100.0)?;
+        check_count("connections", self.connections, 1, 100)?;
         self.beta.map_or(Ok(()), |beta| check_range("beta", beta, 0.1, 0.95))
     }
 

@@ -17,9 +17,11 @@ use crate::time::{Duration, Time};
 #[derive(Debug)]
 pub struct Rfc {
     c: f64,
+    /// What a loss leaves of the window of all connections.
     beta: f64,
     fast_convergence: bool,
     tcp_friendliness: bool,
+    connections: f64,
     curve: Curve,
     used: UsedTime,
     /// The variables before the last reduction (section 4.9.2).
@@ -62,12 +64,15 @@ struct Undo {
 
 impl Rfc {
     pub(super) fn new(config: &Config) -> Self {
+        let connections = f64::from(config.connections);
+        // Section 4.6, for one of the connections.
+        let beta = config.beta.unwrap_or(0.7);
         Self {
             c: config.c,
-            // Section 4.6.
-            beta: config.beta.unwrap_or(0.7),
+            beta: (connections - 1.0 + beta) / connections,
             fast_convergence: config.fast_convergence,
             tcp_friendliness: config.tcp_friendliness,
+            connections,
             curve: Curve::default(),
             used: UsedTime::default(),
             undo: None,
@@ -91,9 +96,11 @@ impl Rfc {
     /// acknowledgements (sections 4.2 to 4.5).
     fn avoid(&mut self, event: &AckEvent, cwnd: f64, acked: f64, counted: f64) -> f64 {
         let mut stage = self.curve.stage.unwrap_or_else(|| self.begin(event.now, cwnd));
-        // Section 4.3, Figure 4: it counts segments, whether acknowledgements are delayed or not.
+        // Section 4.3, Figure 4: it counts segments, whether acknowledgements are delayed or not. For several
+        // connections as Chromium has it (`CubicBytes::Alpha`).
         let is_past = stage.w_est >= self.curve.cwnd_prior;
-        let alpha = if is_past { 1.0 } else { 3.0 * (1.0 - self.beta) / (1.0 + self.beta) };
+        let n = self.connections;
+        let alpha = if is_past { n } else { 3.0 * n * n * (1.0 - self.beta) / (1.0 + self.beta) };
         stage.w_est += alpha * acked / cwnd;
         self.curve.stage = Some(stage);
 

@@ -68,6 +68,24 @@ fn a_short_path_is_shared_as_reno_shares_it() {
     }
 }
 
+/// Chromium's `CubicBytes`: two connections leave 0.85 of the window, and have twice Reno's where Reno is
+/// ahead.
+#[test]
+fn two_connections_are_as_two() {
+    let config = Config { connections: 2, ..Config::default() };
+    let mut control = build(config, Rules::Rfc, 1_000);
+    lose(&mut control, Time::from_secs(1));
+    assert_eq!(cwnd(&control), 850);
+    let rtt = Duration::from_millis(10);
+    let path = Path { loses: |n| n % 1_000 == 999, ..Path::new(1e6, rtt, usize::MAX) };
+    let mut sender = Sender::new(build(config, Rules::Rfc, 10), path);
+    sender.run(Duration::from_secs(60));
+    let window = sender.goodput_after(Duration::from_secs(10)) * rtt.as_secs_f64();
+    // alpha (1 + beta) / (2 (1 - beta)) is 3/2 N^2.
+    let law = 2.0 * libm::sqrt(1.5 * 1_000.0);
+    assert!((window / law - 1.0).abs() < 0.12, "{window} instead of {law}");
+}
+
 #[test]
 fn decrease_and_fast_convergence() {
     for (rules, first, second) in
@@ -156,8 +174,14 @@ fn impossible_settings_are_one_sentence() {
 
 /// Settings with which the window is that of Reno's estimate, and the rounds that it needs for each of the
 /// next windows.
-const RENO_FRIENDLY: Config =
-    Config { c: 0.01, beta: None, fast_convergence: true, tcp_friendliness: true, slow_start: None };
+const RENO_FRIENDLY: Config = Config {
+    c: 0.01,
+    beta: None,
+    fast_convergence: true,
+    tcp_friendliness: true,
+    connections: 1,
+    slow_start: None,
+};
 
 fn rounds_to(control: &mut Controller, rounds: &mut Rounds, window: u32) -> u32 {
     let mut count = 0;

@@ -183,6 +183,31 @@ fn section_5_7_a_silent_path_loses_nothing() {
     }
 }
 
+/// Section 5.7: while one path is dead, the other one loses packets for some probe timeouts, so that neither
+/// answers. What then comes through is acknowledged where it came, and not on the dead path.
+#[test]
+fn section_5_7_two_silent_paths_do_not_wait_for_each_other() {
+    for ack_path in [AckPath::Same, AckPath::Fastest, AckPath::First] {
+        for dead in [PathId(0), SECOND] {
+            let mut pair = Pair::open(&Config { ack_path: Some(ack_path), ..two() });
+            pair.run_for(ms(300));
+            pair.wires.dead.push(dead);
+            for round in 1..=20 {
+                // Both ends send, and hear nothing.
+                pair.wires.dead.push(PathId(1 - dead.0));
+                pair.write(Side::A, 10_000);
+                pair.write(Side::B, 10_000);
+                pair.run_for(ms(500));
+                pair.wires.dead.pop();
+                pair.run_for(Duration::from_secs(4));
+                for side in [Side::A, Side::B] {
+                    assert_eq!(pair.received_bytes(side), round * 10_000, "{ack_path:?} {dead:?} {side:?}");
+                }
+            }
+        }
+    }
+}
+
 /// Section 3.4: a path that is given up is given up by both ends, and nothing is sent there any more.
 #[test]
 fn section_3_4_both_ends_abandon_a_path() {
