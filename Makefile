@@ -150,6 +150,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python tools/paper_record.py voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md
 	$(BIN)/python tools/mobility.py docs
+	$(BIN)/python tools/which_multipath.py docs
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
 	$(BIN)/python tests/dissection.py docs/validation/captures.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
@@ -162,6 +163,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md
+	$(BIN)/python tools/paper_record.py multipath-quic docs/validation/multipath-quic.md
 	for paper in tcp-wimax mptcp-aqm sctp-handover voip-sctp; do \
 		$(BIN)/python tools/paper_record.py --kernel $$paper docs/validation/$$paper.md || exit 1; \
 	done

@@ -228,6 +228,7 @@ def test_every_template_can_be_copied(tmp_path: Path, template: str) -> None:
 NETWORKS = {
     "l4s-pairs": ("scenario.toml",),
     "mptcp-aqm": ("scenario.toml",),
+    "multipath-quic": ("scenario.toml",),
     "sctp-handover": ("network.toml", "experiment1.toml"),
     "tcp-wimax": ("scenario.toml",),
     "voip-sctp": ("scenario.toml",),

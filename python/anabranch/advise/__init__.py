@@ -203,9 +203,11 @@ def advise(
     goal
         `mos`, `goodput`, `failover` or `latency`.
     transport
-        `sctp`, `mptcp`, `tcp` or `udp`; the goal's first one that the paths allow if not given.
+        `sctp`, `mptcp`, `tcp`, `udp` or `quic`; the goal's first one that the paths allow if not
+        given.
     profile
-        Whose implementation is set, as the scenario file has it; Linux's if not given.
+        Whose implementation is set, as the scenario file has it; Linux's if not given, for `quic`
+        `rfc9000`.
     beside_bulk
         Whether a bulk transfer of TCP fills the first path in the call's direction (`mos`).
     set

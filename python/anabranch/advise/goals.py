@@ -84,7 +84,7 @@ class Goal:
             "from": paths.hosts[0],
             "to": paths.hosts[1],
             "paths": list(paths.names),
-            "transport": {"kind": transport},
+            "transport": {"kind": transport} | self._needed(paths, transport),
         }
         flows = {name: shared | {"app": app} for name, app in self.flows(paths, transport).items()}
         if can(transport).flow_control:
@@ -99,6 +99,13 @@ class Goal:
         run = {"duration": "300 s"}
         links = {"links": paths.links, "paths": paths.paths}
         return toml({"name": f"advise-{self.name}", "run": run} | links | {"flows": flows})
+
+    def _needed(self, paths: Paths, transport: str) -> dict[str, Any]:
+        """What QUIC does not do by default: messages, and all paths at the same time."""
+        if transport != "quic":
+            return {}
+        several = {"multipath": True} if len(paths.names) > 1 else {}
+        return several | ({"datagrams": True} if self.name == "mos" else {})
 
 
 def _call(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
@@ -174,7 +181,7 @@ GOALS = {
             name="mos",
             what="MOS of a G.711 call of 60 s",
             unit="MOS",
-            transports=("sctp", "udp"),
+            transports=("sctp", "udp", "quic"),
             higher_is_better=True,
             relevant=0.1,
             relative=False,
@@ -187,7 +194,7 @@ GOALS = {
             name="goodput",
             what="goodput of a bulk transfer",
             unit="Mbit/s",
-            transports=("mptcp", "tcp", "sctp"),
+            transports=("mptcp", "tcp", "sctp", "quic"),
             higher_is_better=True,
             relevant=0.03,
             relative=True,
@@ -200,7 +207,7 @@ GOALS = {
             name="failover",
             what="longest interruption when the primary path dies",
             unit="ms",
-            transports=("sctp", "mptcp"),
+            transports=("sctp", "mptcp", "quic"),
             higher_is_better=False,
             relevant=20.0,
             relative=False,
@@ -229,7 +236,7 @@ GOALS = {
             name="latency",
             what="95th percentile of response times beside a bulk transfer",
             unit="ms",
-            transports=("mptcp", "tcp", "sctp"),
+            transports=("mptcp", "tcp", "sctp", "quic"),
             higher_is_better=False,
             relevant=0.05,
             relative=True,

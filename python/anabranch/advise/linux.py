@@ -14,7 +14,7 @@ from anabranch._engine import codecs
 from anabranch.support.quantities import milliseconds, octets
 
 from .paths import Paths
-from .settings import DEFAULT, Candidate, is_usual
+from .settings import DEFAULT, ONE_PATH, Candidate, is_usual
 
 _COLUMNS = 80
 """Characters on a line of a comment."""
@@ -29,6 +29,8 @@ class Paste:
 
     call: list[str] = field(default_factory=list)
     """What the session description of a call says, and its two ends set."""
+    program: list[str] = field(default_factory=list)
+    """Lines of Rust for a program that speaks QUIC with quinn or noq."""
     sysctl: list[str] = field(default_factory=list)
     """Lines of a file in /etc/sysctl.d, in an order that the kernel accepts."""
     socket: list[str] = field(default_factory=list)
@@ -51,6 +53,9 @@ class Paste:
             parts.append([_comment(sentence) for sentence in self.costs])
         if self.call:
             parts.append(["# in the session description (SDP), and at both ends:", *self.call])
+        if self.program:
+            head = "// in the program (quinn 0.11, noq 1.4); transport: TransportConfig"
+            parts.append([head, *self.program])
         if self.socket:
             head = "/* for one program: fd is its socket, not yet connected */"
             parts.append([head, *self.socket])
@@ -91,13 +96,13 @@ def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[st
     """The text for what a candidate changes; empty if it changes nothing."""
     text = Paste()
     if candidate.values:
-        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp}[transport](
+        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp, "quic": _quic}[transport](
             candidate, paths, text
         )
         _queue(candidate, paths, text)
         _after(transport, candidate, text)
         text.costs += costs
-        if not is_usual(candidate.profile):
+        if not is_usual(candidate.profile) and transport != "quic":
             text.without.append(
                 f"Found with profile {candidate.profile}: Linux behaves differently; "
                 "leave the profile out for advice on Linux."
@@ -248,6 +253,58 @@ def _mptcp(candidate: Candidate, paths: Paths, text: Paste) -> None:
             f"coupling = {chosen['coupling']}: Linux has no counterpart; "
             "its subflows are not coupled."
         )
+
+
+_QUIC_CONTROLS = {"bbr": "BbrConfig", "cubic": "CubicConfig", "reno": "NewRenoConfig"}
+
+
+def _quic(candidate: Candidate, paths: Paths, text: Paste) -> None:
+    """No operating system has QUIC: its settings are calls of a library."""
+    chosen = dict(candidate.values)
+    if "cc" in chosen:
+        config = _QUIC_CONTROLS[chosen["cc"]]
+        text.program.append(
+            f"transport.congestion_controller_factory(Arc::new(congestion::{config}::default()));"
+        )
+    if "max_datagram" in chosen:
+        text.program.append(f"transport.initial_mtu({round(octets(chosen['max_datagram']))});")
+    if "ack_every" in chosen:
+        # The threshold is the number of packets that are not acknowledged at once.
+        text.program += [
+            "let mut acknowledgements = AckFrequencyConfig::default();",
+            f"acknowledgements.ack_eliciting_threshold({int(chosen['ack_every']) - 1}u32.into());",
+            "transport.ack_frequency_config(Some(acknowledgements));",
+        ]
+    ways = chosen.get("paths", "all at the same time")
+    if len(paths.names) > 1 and not ways.endswith(ONE_PATH):
+        backup = ways.removeprefix("all, ").removesuffix(" as backup")
+        text.program.append(f"transport.max_concurrent_multipath_paths({len(paths.names)}); // noq")
+        for name in paths.names[1:]:
+            status = "Backup" if name == backup else "Available"
+            text.program.append(
+                f"connection.open_path(ADDRESSES, PathStatus::{status}); // {_named(paths, name)}"
+            )
+        if backup == paths.names[0]:
+            text.program.append(
+                "connection.path(PathId::ZERO).unwrap().set_status(PathStatus::Backup);"
+                f" // {_named(paths, backup)}"
+            )
+    elif ways.endswith(ONE_PATH):
+        text.program.append(
+            "endpoint.rebind(SOCKET)?; // at the address of the other path, when this one fails"
+        )
+    for name, what in (
+        (
+            "scheduler",
+            "RFC 10069 leaves the choice of the path to the program; noq has none to set",
+        ),
+        ("ack_path", "RFC 10069 leaves it to the program; noq has none to set"),
+        ("coupling", "quinn and noq have no coupled control"),
+    ):
+        if name in chosen:
+            text.without.append(
+                f"{name} = {chosen[name]}: {what}; `anabranch quic` and `anabranch.quic` have it."
+            )
 
 
 def _tcp_common(chosen: dict[str, str], text: Paste) -> None:

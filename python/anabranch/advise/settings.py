@@ -20,15 +20,20 @@ TRANSPORTS: dict[str, dict[str, str]] = {
     "mptcp": {"rfc": "rfc8684", "linux": "linux_6"},
     "tcp": {"rfc": "rfc", "linux": "linux_6"},
     "udp": {"rfc": "rtp", "linux": "rtp"},
+    "quic": {"rfc": "rfc9000", "linux": "rfc9000"},
 }
 """Transport -> profile -> its name for people; their defaults are the baselines."""
 
 RTP = "rtp"
 """What stands for a profile of UDP, which has none: RTP as most telephones send it."""
 
+RFC9000 = "rfc9000"
+"""The profile of QUIC: no operating system has one of its own."""
+
 PROFILE_NAMES = {
     "rfc9260": "RFC 9260 defaults",
     "rfc8684": "RFC 8684 defaults",
+    RFC9000: "RFC 9000 defaults",
     "rfc": "RFC defaults",
     "linux": "Linux defaults",
     "linux_6": "Linux defaults",
@@ -108,14 +113,14 @@ def is_linux(profile: str) -> bool:
 
 
 def is_usual(profile: str) -> bool:
-    """Whether names of candidates go without the profile's: people who set up Linux or RTP."""
-    return is_linux(profile) or profile == RTP
+    """Whether names of candidates go without the profile's: people set up Linux, RTP or QUIC."""
+    return is_linux(profile) or profile in {RTP, RFC9000}
 
 
 def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[Setting]:
     """The settings that may matter for a goal over these paths."""
     several = len(paths.names) > 1
-    settings = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp}[transport](
+    settings = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp, "quic": _quic}[transport](
         goal, paths, several
     )
     if profile in _WITHOUT_POTENTIALLY_FAILED:
@@ -147,6 +152,8 @@ def mask(setting: str, candidate: Candidate, settings: Mapping[str, Setting]) ->
 def possible(candidate: Candidate) -> bool:
     """Whether these settings can be combined."""
     if candidate["codec"] in _FRAMES_OF_20_MS and candidate["packetisation"] == "10 ms":
+        return False
+    if candidate["paths"].endswith(ONE_PATH) and _OF_SEVERAL & dict(candidate.values).keys():
         return False
     low, high = candidate["rto_min"], candidate["rto_max"]
     if high == DEFAULT:
@@ -271,6 +278,55 @@ def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FB
         defaults = {"linux_6": "4 and 6 MiB", "rfc8684": "1 MiB"}
         settings.append(_buffers(["1 MiB", "16 MiB"], defaults))
     return settings
+
+
+ONE_PATH = " until it fails"
+"""How names of ways end in which QUIC uses one path at a time."""
+_OF_SEVERAL = {"ack_path", "coupling", "scheduler"}
+"""Settings of QUIC that mean something over several paths at the same time."""
+
+
+def _quic(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
+    """What a program that speaks QUIC can set; it uses all paths (RFC 10069)."""
+    controls: dict[str, dict[str, Any]] = {
+        name: {"transport.cc.kind": name} for name in ("bbr", "cubic", "reno")
+    }
+    settings = [
+        Setting("cc", {DEFAULT: {}} | controls, _quic_default("cubic", quic_go="reno")),
+        _keys("ack_every", [1, 10], _quic_default("2")),
+    ]
+    if goal != "mos":  # whose packets are small
+        settings.append(_keys("max_datagram", ["1452 B"], {RFC9000: "1200 B"}))
+    if not several:
+        return settings
+    coupling: dict[str, dict[str, Any]] = {
+        kind: {"transport.coupling.kind": kind} for kind in ("lia", "olia", "balia")
+    }
+    ways: dict[str, dict[str, Any]] = {
+        f"{name}{ONE_PATH}": {
+            "transport.multipath": False,
+            "transport.migration": "on_failure",
+            "transport.path": position,
+        }
+        for position, name in enumerate(paths.names)
+    }
+    backups: dict[str, dict[str, Any]] = {
+        f"all, {name} as backup": {"transport.backup": [position]}
+        for position, name in enumerate(paths.names)
+    }
+    settings += [
+        Setting("paths", {DEFAULT: {}} | ways | backups, _quic_default("all at the same time")),
+        _keys("scheduler", ["blest", "ecf", "redundant"], _quic_default("min_rtt")),
+        _keys("ack_path", ["fastest", "first"], _quic_default("same")),
+    ]
+    if goal == "goodput":
+        settings.append(Setting("coupling", {DEFAULT: {}} | coupling, _quic_default("per_path")))
+    return settings
+
+
+def _quic_default(value: str, **others: str) -> dict[str, str]:
+    """A default of every profile of QUIC; those of some by name."""
+    return dict.fromkeys((RFC9000, "noq", "picoquic", "quic_go", "quinn"), value) | others
 
 
 _FRAMES_OF_20_MS = ("amr-12.2",)

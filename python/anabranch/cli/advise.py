@@ -28,7 +28,7 @@ def advise(
     *,
     paths: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     goal: Literal["mos", "goodput", "failover", "latency"],
-    transport: Literal["sctp", "mptcp", "tcp", "udp"] | None = None,
+    transport: Literal["sctp", "mptcp", "tcp", "udp", "quic"] | None = None,
     profile: str | None = None,
     beside_bulk: Annotated[bool, Flag] = False,
     set_: Sets = (),
@@ -52,9 +52,11 @@ def advise(
     transport
         The transport; if not given, sctp for mos and failover, otherwise mptcp, or tcp over one
         path. udp is for calls as SIP and WebRTC make them (RTP): packetisation, jitter buffer,
-        codec, a copy over the second path, and the queue of the slowest link.
+        codec, a copy over the second path, and the queue of the slowest link. quic uses all paths
+        at the same time (RFC 10069).
     profile
-        The implementation to set up, such as rfc9260 or freebsd_10; Linux if not given.
+        The implementation to set up, such as rfc9260, freebsd_10 or noq; Linux if not given, for
+        quic rfc9000.
     beside_bulk
         Rate a call beside a bulk transfer of TCP, which fills the first path in its direction.
     set_

@@ -106,6 +106,10 @@ impl Congestion {
     /// A packet of `size` bytes leaves, which counts towards the window.
     pub(super) fn on_sent(&mut self, now: Time, size: u32) -> RateMark {
         let is_idle = self.in_flight == 0;
+        if is_idle && self.paces_by_window() {
+            // RFC 9002 section 7.7: a burst of at most the first window.
+            self.pacing.allow_burst();
+        }
         self.in_flight += size;
         self.sent += u64::from(size);
         if self.burst == 0 {
@@ -116,6 +120,11 @@ impl Congestion {
         self.pacing.on_sent(size);
         self.control.on_sent(&SentEvent::new(now, size, self.in_flight));
         self.rate.mark(now, is_idle, self.in_flight)
+    }
+
+    /// Whether the pace follows from the window.
+    fn paces_by_window(&self) -> bool {
+        self.pace == Pace::Window || self.control.limits().pacing_rate.is_none()
     }
 
     /// What leaves next is a burst of its own.

@@ -202,8 +202,8 @@ impl Connection {
         self.paths[place].is_ready && self.paths[place].rtt.back_offs() == 0 && self.may_send_on(place)
     }
 
-    /// The first path on which packets may be sent, one that works if there is one, and otherwise one that has
-    /// been silent for the fewest probe timeouts.
+    /// The first path on which packets may be sent, one that works if there is one, and otherwise one that
+    /// has been silent for the fewest probe timeouts.
     pub(super) fn first_open(&self) -> Option<usize> {
         let open = (0..self.paths.len()).filter(|place| self.may_send_on(*place));
         open.min_by_key(|place| (!self.paths[*place].is_ready, self.paths[*place].rtt.back_offs()))

@@ -62,6 +62,11 @@ impl Pacing {
         self.next > now
     }
 
+    /// Lets the first ten segments leave at once again.
+    pub fn allow_burst(&mut self) {
+        self.sent = 0;
+    }
+
     /// Begins a packet that the segments that leave next belong to.
     pub fn begin_packet(&mut self, now: Time) {
         self.packet = (self.next.max(now), now.saturating_since(self.next), Duration::ZERO);
@@ -106,6 +111,24 @@ mod tests {
         // Linux looks at the count after adding the packet, so the packet with the tenth segment is the first
         // that takes time.
         assert_eq!(next(&[(1, 2); 5]), Time::from_secs(1) + Duration::from_secs(1), "late by 1 s");
+    }
+
+    #[test]
+    fn a_burst_that_is_allowed_leaves_at_once() {
+        let mut pacing = Pacing { rate: 1_000, ..Pacing::default() };
+        for _ in 0..3 {
+            pacing.allow_burst();
+            for _ in 0..9 {
+                pacing.begin_packet(Time::from_secs(1));
+                pacing.on_sent(1_000);
+                assert!(!pacing.holds(Time::from_secs(1)));
+            }
+        }
+        for _ in 0..2 {
+            pacing.begin_packet(Time::from_secs(1));
+            pacing.on_sent(1_000);
+        }
+        assert!(pacing.holds(Time::from_secs(1)));
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Config {
             Self::FullyCoupled(_) => cited(kheirkhah::Rule::FullyCoupled),
             Self::Lia(_) => Controller::Lia(Frame::new(lia::Lia)),
             Self::LinkedIncreases(_) => cited(kheirkhah::Rule::LinkedIncreases),
-            Self::Olia(_) => Controller::Olia(Frame::new(olia::Olia::default())),
+            Self::Olia(config) => Controller::Olia(Frame::new(olia::Olia::new(*config))),
             Self::PerPath(_) => Controller::PerPath(per_path::PerPath::default()),
             Self::ResourcePooling(config) => {
                 Controller::ResourcePooling(Frame::new(resource_pooling::ResourcePooling::new(*config)))
@@ -166,7 +166,7 @@ impl Config {
             Self::FullyCoupled(kheirkhah::Config {}),
             Self::Lia(lia::Config {}),
             Self::LinkedIncreases(kheirkhah::Config {}),
-            Self::Olia(olia::Config {}),
+            Self::Olia(olia::Config::default()),
             Self::PerPath(per_path::Config {}),
             rp(resource_pooling::Version::V1),
             rp(resource_pooling::Version::V2),

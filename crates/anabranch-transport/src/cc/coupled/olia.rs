@@ -16,11 +16,28 @@ use crate::flow::PathId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "OliaConfig")]
-pub struct Config {}
+pub struct Config {
+    /// What a loss leaves of the window: "half" of it (default), or 0.85 with "`two_connections`", as in the
+    /// Multipath QUIC of 2017 (`qdeconinck/mp-quic`: `OliaSender.RenoBeta`).
+    pub decrease: Decrease,
+}
+
+/// What a loss leaves of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "OliaDecrease")]
+pub enum Decrease {
+    /// Half of it.
+    #[default]
+    Half,
+    /// What is left when one of two connections loses 0.3 of its half.
+    TwoConnections,
+}
 
 /// Opportunistic linked increases.
 #[derive(Debug, Default)]
 pub struct Olia {
+    decrease: Decrease,
     intervals: Vec<Intervals>,
 }
 
@@ -32,6 +49,10 @@ struct Intervals {
 }
 
 impl Olia {
+    pub(super) fn new(config: Config) -> Self {
+        Self { decrease: config.decrease, intervals: Vec::new() }
+    }
+
     fn of(&mut self, path: PathId) -> &mut Intervals {
         if self.intervals.len() <= path.index() {
             self.intervals.resize(path.index() + 1, Intervals::default());
@@ -81,6 +102,14 @@ impl Coupling for Olia {
         bytes * (rate / srtt / (sum * sum) + self.alpha(windows, path) / f64::from(window.cwnd))
     }
 
+    fn reduced(&self, windows: &Windows, path: PathId, least: u32) -> f64 {
+        let share = match self.decrease {
+            Decrease::Half => 0.5,
+            Decrease::TwoConnections => 0.85,
+        };
+        (f64::from(windows.at(path).cwnd) * share).max(f64::from(least))
+    }
+
     fn on_acked(&mut self, _windows: &Windows, path: PathId, event: &AckEvent) {
         self.of(path).since += u64::from(event.newly_acked);
     }
@@ -110,14 +139,24 @@ mod tests {
     #[test]
     fn equal_paths_grow_as_one_connection_together() {
         // (w/r^2) / (2w/r)^2 = 1/4w: a quarter of a segment per round.
-        let mut control = avoiding(&Coupled::Olia(Config {}), &[(20, 100), (20, 100)]);
+        let mut control = avoiding(&Coupled::Olia(Config::default()), &[(20, 100), (20, 100)]);
         let grown = round(&mut control, FIRST);
         assert!((grown - 0.25).abs() < 0.02, "{grown}");
     }
 
     #[test]
+    fn two_connections_lose_less_than_one() {
+        for (decrease, left) in [(Decrease::Half, 10), (Decrease::TwoConnections, 17)] {
+            let mut control = avoiding(&Coupled::Olia(Config { decrease }), &[(20, 100), (20, 100)]);
+            lose(&mut control, FIRST);
+            assert_eq!(control.limits(FIRST).cwnd / MSS, left);
+            assert_eq!(control.limits(SECOND).cwnd / MSS, 20);
+        }
+    }
+
+    #[test]
     fn a_good_path_with_a_small_window_is_given_more_and_the_largest_less() {
-        let mut control = avoiding(&Coupled::Olia(Config {}), &[(60, 100), (20, 100)]);
+        let mut control = avoiding(&Coupled::Olia(Config::default()), &[(60, 100), (20, 100)]);
         // The second path has gone longer without a loss.
         for (path, acks) in [(FIRST, 10), (SECOND, 1_000)] {
             for _ in 0..acks {

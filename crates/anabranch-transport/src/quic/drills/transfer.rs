@@ -27,3 +27,22 @@ fn both_ends_send_and_close_in_order() {
     assert_eq!(pair.received_bytes(Side::B), 10_000);
     assert_eq!([pair.closed(Side::A), pair.closed(Side::B)], [Some(CloseReason::Shutdown); 2]);
 }
+
+/// RFC 9002 section 7.7: after a pause a burst of at most the first window leaves at once, and what is more
+/// is paced.
+#[test]
+fn a_burst_after_a_pause_is_the_first_window() {
+    let mut pair = Pair::open(&Config::default());
+    pair.write(Side::A, 200_000);
+    pair.run_for(ms(3_000));
+    for _ in 0..3 {
+        pair.log.clear();
+        pair.write(Side::A, 20_000);
+        let begun = pair.now;
+        pair.run_for(ms(1_000));
+        let sent = pair.from(Side::A);
+        let at_once = sent.iter().filter(|logged| logged.at == begun && !logged.data().is_empty()).count();
+        assert_eq!(at_once, 10);
+    }
+    assert_eq!(pair.received_bytes(Side::B), 260_000);
+}
