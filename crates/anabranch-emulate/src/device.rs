@@ -29,10 +29,20 @@ impl DeviceKind {
     pub(crate) fn chosen() -> Result<Self, String> {
         const NAME: &str = "ANABRANCH_EMULATE_DEVICES";
         match std::env::var_os(NAME) {
-            None => {
-                let opened = File::options().read(true).write(true).open("/dev/net/tun");
-                Ok(if opened.is_ok() { Self::Tun } else { Self::Veth })
-            }
+            None => match File::options().read(true).write(true).open("/dev/net/tun") {
+                Ok(_) => Ok(Self::Tun),
+                // It is not there, or not for this user. Anything else, as too many open files, is no reason
+                // to go on with other devices.
+                Err(error)
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::ENOENT | libc::EACCES | libc::EPERM | libc::ENODEV | libc::ENXIO)
+                    ) =>
+                {
+                    Ok(Self::Veth)
+                }
+                Err(error) => Err(format!("cannot open /dev/net/tun: {error}")),
+            },
             Some(name) if name == Self::Tun.name() => Ok(Self::Tun),
             Some(name) if name == Self::Veth.name() => Ok(Self::Veth),
             Some(name) => Err(format!("{NAME} is `{}`; it can be tun or veth", Path::new(&name).display())),

@@ -128,6 +128,7 @@ impl Subflows {
                 queued: subflow.tcp.queued(),
                 pace: subflow.tcp.pace_of_control(),
                 in_recovery: subflow.tcp.is_recovering(),
+                has_timed_out: subflow.tcp.has_timed_out(),
                 ..PathView::new(path)
             };
         }
@@ -168,6 +169,7 @@ impl Subflows {
                 assert_eq!(view.outstanding, tcp.outstanding_bytes());
                 assert_eq!((view.queued, view.pace), (tcp.queued(), tcp.pace_of_control()));
                 assert_eq!(view.in_recovery, tcp.is_recovering());
+                assert_eq!(view.has_timed_out, tcp.has_timed_out());
             }
         }
     }

@@ -219,6 +219,7 @@ impl LoadSharing {
             *view = PathView {
                 is_usable: view.is_usable,
                 in_recovery: view.in_recovery,
+                has_timed_out: view.has_timed_out,
                 has_room,
                 srtt: path.rtt.srtt(),
                 rttvar: path.rtt.rttvar(),
@@ -242,6 +243,7 @@ impl LoadSharing {
         for (((view, _), status), path) in self.views.iter_mut().zip(&routing.status).zip(&routing.paths) {
             view.is_usable = status.is_usable();
             view.in_recovery = path.fast_recovery_exit.is_some();
+            view.has_timed_out = path.rtt.back_offs() > 0;
         }
         self.views.view_mut(routing.selection.current).is_usable |= !routing.has_usable();
     }

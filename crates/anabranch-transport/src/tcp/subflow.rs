@@ -337,6 +337,11 @@ impl Connection {
         !self.recovery.is_calm()
     }
 
+    /// Whether the timer has expired since something new was last acknowledged.
+    pub(crate) const fn has_timed_out(&self) -> bool {
+        self.rtt.back_offs() > 0
+    }
+
     /// The shift count of the windows that this end announces.
     pub(crate) const fn own_scale(&self) -> u8 {
         self.receiver.window_scale

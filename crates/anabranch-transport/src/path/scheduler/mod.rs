@@ -52,6 +52,8 @@ pub struct PathView {
     pub pace: Option<u64>,
     /// Whether losses are being recovered from.
     pub in_recovery: bool,
+    /// Whether its timer has expired since something was last acknowledged there.
+    pub has_timed_out: bool,
 }
 
 impl PathView {
@@ -71,6 +73,7 @@ impl PathView {
             queued: None,
             pace: None,
             in_recovery: false,
+            has_timed_out: false,
         }
     }
 }
@@ -156,13 +159,16 @@ struct Slower<'a> {
 }
 
 /// The two where `min_rtt` would take a slower path because the fastest one has no room; otherwise what
-/// `min_rtt` does. With nothing outstanding on the fastest path there is nothing to wait for.
+/// `min_rtt` does. With nothing outstanding on the fastest path there is nothing to wait for, and nobody waits
+/// for a path that is silent (Linux MPTCP 0.9x: `mptcp_is_temp_unavailable`, `TCP_CA_Loss`).
 fn slower(paths: &[PathView]) -> Result<Slower<'_>, Decision> {
     let (Some(fast), Some(slow)) = (fastest(eligible(paths)), fastest(candidates(paths))) else {
         return Err(Decision::Wait);
     };
     match (fast.srtt, slow.srtt) {
-        (Some(least), Some(more)) if fast.path != slow.path && fast.outstanding > 0 => {
+        (Some(least), Some(more))
+            if fast.path != slow.path && fast.outstanding > 0 && !fast.has_timed_out =>
+        {
             Ok(Slower { fast: (fast, least), slow: (slow, more) })
         }
         _ => Err(Decision::Send(slow.path)),
@@ -240,12 +246,17 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_path_on_which_nothing_is_outstanding() {
+    fn nobody_waits_for_a_path_that_is_silent_or_on_which_nothing_is_outstanding() {
         for config in [Config::Blest, Config::Ecf] {
-            let mut paths = super::testing::unlike();
-            paths[0].outstanding = 0;
             let data = Pending::new(Time::ZERO, 1_000, 1_000, 2_000);
-            assert_eq!(config.build(0).schedule(&data, &paths), Decision::Send(PathId(1)), "{config:?}");
+            let next = |paths: &[PathView]| config.build(0).schedule(&data, paths);
+            let mut paths = super::testing::unlike();
+            assert_eq!(next(&paths), Decision::Wait, "{config:?}");
+            paths[0].has_timed_out = true;
+            assert_eq!(next(&paths), Decision::Send(PathId(1)), "{config:?}");
+            paths[0].has_timed_out = false;
+            paths[0].outstanding = 0;
+            assert_eq!(next(&paths), Decision::Send(PathId(1)), "{config:?}");
         }
     }
 
