@@ -50,6 +50,7 @@ STORIES = [
     "lifo-codel",
     "slow-second-path",
     "leaving-home",
+    "unnoticed-handover",
     "measured-handover",
     "shared-bottleneck",
     "frozen-loss-clock",

@@ -4,6 +4,7 @@ import type { Knob } from "./knobs";
 import type { Tree } from "./messages";
 import failover from "../../scenarios/failover.toml";
 import lossClocks from "../../scenarios/loss-clocks.toml";
+import quicMultipath from "../../scenarios/quic-multipath.toml";
 import sharedBottleneck from "../../scenarios/shared-bottleneck.toml";
 import slowSecondPath from "../../scenarios/slow-second-path.toml";
 import wifiToLte from "../../scenarios/wifi-to-lte.toml";
@@ -365,6 +366,60 @@ export const STORIES: Story[] = [
     ],
     metric: "call.mos",
     replications: 50,
+  },
+  {
+    id: "unnoticed-handover",
+    title: "A handover that the download does not notice",
+    text: [
+      "A phone downloads with QUIC over Wi-Fi and LTE at the same time (RFC 10069). Each path has a window, a round trip and packet numbers of its own, and one stream of data runs over both. From 5 s to 9 s the Wi-Fi is gone.",
+      "Nobody tells the server. It hears nothing on the Wi-Fi for a probe timeout, sends again over LTE what was on its way there, and goes on asking the Wi-Fi now and then whether it is back.",
+    ],
+    scenario: quicMultipath,
+    at: 4.95,
+    speed: 0.02,
+    steps: [
+      {
+        text: "See the packets on the Wi-Fi die from 5 s on, the probe timeout, and the same data on LTE.",
+        label: "Play from 4.95 s",
+        at: 4.95,
+        speed: 0.02,
+      },
+      { text: "The Wi-Fi is back at 9 s. The next probe finds it, and its window opens from the beginning." },
+      {
+        text: "One path at a time: a client that migrates when its path has failed. It hears of nothing until its keep-alive goes unanswered, and stays on LTE afterwards.",
+        label: "Transport: migration",
+        sets: [["flows.download.transport", { kind: "quic", migration: "on_failure", keep_alive: "1 s" }]],
+        at: 4.95,
+        speed: 0.2,
+      },
+      {
+        text: "Both paths, but LTE costs money: it carries data only while the Wi-Fi does not answer.",
+        label: "LTE as backup",
+        sets: [["flows.download.transport", { kind: "quic", multipath: true, backup: [1] }]],
+        at: 4.95,
+        speed: 0.1,
+      },
+      {
+        text: "Compare the goodput of these with MPTCP's, and move the delay of LTE.",
+        label: "Open the sliders",
+        compares: true,
+      },
+    ],
+    knobs: [
+      {
+        path: ["flows", "download", "transport"],
+        label: "Transport",
+        choices: [
+          { label: "QUIC on both", value: '{ kind = "quic", multipath = true }' },
+          { label: "LTE as backup", value: '{ kind = "quic", multipath = true, backup = [1] }' },
+          { label: "migration", value: '{ kind = "quic", migration = "on_failure", keep_alive = "1 s" }' },
+          { label: "MPTCP", value: '{ kind = "mptcp", profile = "linux_6" }' },
+        ],
+      },
+      { path: ["links", "lte", "delay"], label: "Delay of LTE", least: 0.01, most: 0.3, isLogarithmic: true, family: "s" },
+    ],
+    metric: "download.goodput_kbit_per_s",
+    replications: 20,
   },
   {
     id: "measured-handover",
