@@ -9,7 +9,7 @@ use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::observed::Observed as _;
 use anabranch_transport::quic::tls::{Client, Server};
-use anabranch_transport::quic::{Config, Connection, Listener};
+use anabranch_transport::quic::{Config, Connection, Listener, LivePath};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::secret::{Secret, SecretNumbers};
@@ -20,6 +20,7 @@ use anabranch_transport::wire::{Body, Packet, ip};
 
 use super::connection::{ID_BYTES, Live, emit_answer, open_first};
 use super::events::{HostEvent, Refusal};
+use super::paths::MOST_PATHS;
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Unreachable;
 use crate::table::{Handle, Table, Tabled};
@@ -87,6 +88,11 @@ fn window_of(config: &Config) -> u64 {
     config.max_stream_data.map_or(1 << 30, |Bytes(bytes)| bytes) + WINDOW_SLACK
 }
 
+/// The MTU of each path that a connection can have.
+fn mtus_of(config: &Config, mtu: u32) -> Vec<u32> {
+    vec![mtu; if config.multipath == Some(true) { MOST_PATHS } else { 1 }]
+}
+
 impl Host {
     /// A host whose connection IDs and tokens come from this secret.
     pub fn new(settings: Settings, secret: &Secret, streams: Streams) -> Self {
@@ -110,9 +116,11 @@ impl Host {
         if self.waiting.is_some() {
             return Err("the endpoint waits for connections already; it can do so once".into());
         }
-        let config = config_of(config);
+        // A client says which paths are backups.
+        let config = Config { backup: Vec::new(), ..config_of(config) };
+        let mtus = mtus_of(&config, self.settings.mtu);
         let mut listener = |ip| {
-            let (mtus, streams) = (&[self.settings.mtu], self.streams);
+            let (mtus, streams) = (&mtus[..], self.streams);
             let site = Site { side: Side::B, mtus, ip, streams, connection: "live" };
             let mut listener = config.listen(&site)?;
             listener.draw_from(self.numbers.split_off());
@@ -136,8 +144,12 @@ impl Host {
         self.table.is_paused = is_paused;
     }
 
-    /// Opens a connection with a server at this address and port, whose certificate is for this name or
-    /// address.
+    /// The way to a peer at this address and port, from the address of this end that is nearest.
+    pub fn route_to(&self, remote: IpAddr, port: u16) -> Route {
+        Route { local: source_for(&self.settings.addresses, remote), remote, port: Some(port) }
+    }
+
+    /// Opens a connection with a server, whose certificate is for this name or address.
     ///
     /// # Errors
     /// When the name or the settings are impossible: one sentence.
@@ -146,21 +158,19 @@ impl Host {
         now: Time,
         config: &Config,
         client: &Client,
-        (remote, port): (IpAddr, u16),
+        route: Route,
         server_name: &str,
     ) -> Result<Handle, String> {
         let config = config_of(config);
-        let (ip, mtus) = (version(remote), &[self.settings.mtu]);
+        let (ip, mtus) = (version(route.remote), mtus_of(&config, self.settings.mtu));
         let parameters = config.resolve()?;
-        parameters.check_paths(mtus, ip)?;
+        parameters.check_paths(&mtus, ip)?;
         let name = self.table.next_name();
-        let mut end = Connection::new(&parameters, Side::A, mtus, ip, self.streams, &name);
+        let mut end = Connection::new(&parameters, Side::A, &mtus, ip, self.streams, &name);
         end.draw_from(self.numbers.split_off());
         end.go_live();
         end.handle_input(now, Input::Command(Command::Connect));
         let tls = client.begin(server_name, end.parameter_bytes())?;
-        let local = source_for(&self.settings.addresses, remote);
-        let route = Route { local, remote, port: Some(port) };
         let mut live = Live::new(end, Side::A, route, window_of(&config));
         live.begin(tls);
         live.go_on(now);
@@ -249,6 +259,57 @@ impl Host {
     /// How many times the keys of a connection have been updated, by either end.
     pub fn key_updates(&self, number: Handle) -> u64 {
         self.table.get(number).map_or(0, Live::key_updates)
+    }
+
+    /// Opens another path of a connection that this end has opened, as soon as both ends can;
+    /// [`HostEvent::Path`] or [`HostEvent::PathRefused`] says what comes of it.
+    ///
+    /// # Errors
+    /// When there can be no such path: one sentence.
+    pub fn add_path(
+        &mut self,
+        now: Time,
+        number: Handle,
+        route: Route,
+        is_backup: bool,
+    ) -> Result<(), String> {
+        if self.table.is_accepted(number) {
+            return Err("the end that has opened the connection opens its paths".into());
+        }
+        let live = self.living(number).map_err(|_| "the connection is over")?;
+        if !live.end.wants_several_paths() {
+            return Err("the connection uses one path; further ones need multipath = true".into());
+        }
+        live.paths.want(route, is_backup, &live.end)?;
+        self.drain(now, number);
+        Ok(())
+    }
+
+    /// Gives a path up, with a code (RFC 10069 section 3.4); whether it did: the last one stays.
+    pub fn abandon_path(&mut self, now: Time, number: Handle, path: u32, code: u64) -> bool {
+        self.with_end(now, number, |end| end.abandon_path(now, path, code))
+    }
+
+    /// Tells the peer whether a path is a backup from now on (section 3.3); whether it did.
+    pub fn set_path_status(&mut self, now: Time, number: Handle, path: u32, is_backup: bool) -> bool {
+        self.with_end(now, number, |end| end.set_path_status(path, is_backup))
+    }
+
+    /// Does something to a connection, and sends what follows from it.
+    fn with_end(&mut self, now: Time, number: Handle, act: impl FnOnce(&mut Connection) -> bool) -> bool {
+        let Ok(live) = self.living(number) else { return false };
+        let is_done = act(&mut live.end);
+        live.end.handle_input(now, Input::Timeout);
+        self.drain(now, number);
+        is_done
+    }
+
+    /// The paths of a connection that have been used, and where they are.
+    pub fn paths(&self, number: Handle) -> Vec<(LivePath, Route)> {
+        let live = self.table.get(number);
+        live.map_or_else(Vec::new, |live| {
+            live.end.live_paths().map(|path| (path, live.paths.route_of(&path))).collect()
+        })
     }
 
     /// The application has read so many of the bytes that it was told of, and so many messages.
@@ -349,14 +410,14 @@ impl Host {
         if version != live.ids_version {
             live.ids_version = version;
             // A client's first packets may come again until it knows the server's own ID.
-            let ids: Vec<ConnectionId> = live.end.known_as().collect();
-            for gone in live.ids.iter().filter(|id| !ids.contains(id)) {
+            let before = std::mem::take(&mut live.ids);
+            live.take_ids();
+            for gone in before.iter().filter(|id| !live.ids.contains(id)) {
                 self.by_id.remove(gone);
             }
-            for id in &ids {
+            for id in &live.ids {
                 self.by_id.entry(*id).or_insert(number);
             }
-            live.ids = ids;
         }
     }
 
@@ -374,11 +435,9 @@ impl Host {
     /// this end has opened go on from there. Unless `quietly`, they tell the server (RFC 9000 section 9.2);
     /// otherwise it finds out as behind a NAT.
     pub fn go_on_from(&mut self, now: Time, addresses: Vec<IpAddr>, quietly: bool) {
-        self.settings.addresses = addresses;
+        let before = std::mem::replace(&mut self.settings.addresses, addresses);
         for number in self.table.own() {
-            let live = &mut self.table[number];
-            let local = source_for(&self.settings.addresses, live.route.remote);
-            live.change_address(now, local, quietly);
+            self.table[number].go_on_from(now, &before, &self.settings.addresses, quietly);
             self.drain(now, number);
         }
     }

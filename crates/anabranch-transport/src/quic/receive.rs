@@ -69,6 +69,7 @@ impl Connection {
             self.open_path(now, place, Route::new(from, false));
         }
         let path = &mut self.paths[place];
+        path.traffic[1] += u64::from(bytes);
         if from == path.route.address {
             path.route.on_received(bytes);
         } else if let Some(previous) = path.previous.as_mut().filter(|route| route.address == from) {

@@ -17,9 +17,18 @@ pub struct Keys<P> {
     pub original: Option<ConnectionId>,
     /// The largest number that has arrived in each packet number space, of data in that of path 0.
     pub(super) largest: [Option<u64>; 3],
-    /// The connection IDs of other paths than 0 (RFC 10069), each with its path ID, and the largest number
-    /// that has arrived there.
-    pub paths: Vec<(ConnectionId, u32, Option<u64>)>,
+    /// The other paths than 0 (RFC 10069).
+    pub(super) paths: Vec<Path>,
+}
+
+/// What tells the packets of a path from those of others.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) path: u32,
+    /// The connection IDs to which they come.
+    pub(super) ids: Vec<ConnectionId>,
+    /// The largest number that has arrived.
+    pub(super) largest: Option<u64>,
 }
 
 impl<P> Default for Keys<P> {
@@ -41,6 +50,15 @@ impl<P> Keys<P> {
     pub fn set(&mut self, level: Level, [sealing, opening]: [P; 2]) {
         self.sealing[level as usize] = Some(sealing);
         self.opening[level as usize] = Some(opening);
+    }
+
+    /// The connection IDs to which packets of another path than 0 come from now on.
+    pub fn set_ids(&mut self, path: u32, ids: impl IntoIterator<Item = ConnectionId>) {
+        let ids = ids.into_iter().collect();
+        match self.paths.iter_mut().find(|known| known.path == path) {
+            Some(known) => known.ids = ids,
+            None => self.paths.push(Path { path, ids, largest: None }),
+        }
     }
 }
 
@@ -237,7 +255,8 @@ mod tests {
         let key = |iv: &str| Real::of_key([7; 32], hex(iv).try_into().unwrap());
         let sealed = |mut key: Real, path, number| {
             let mut content = *b"content";
-            let tag = key.seal(Envelope { path, number, key_phase: false, header: &[] }, &mut content);
+            let tag = key
+                .seal(Envelope { path, number, key_phase: false, key_updates: 0, header: &[] }, &mut content);
             (content, tag)
         };
         let of_path = sealed(key("6b26114b9cba2b63a9e8dd4f"), 3, 54_321);
