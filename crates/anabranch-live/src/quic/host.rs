@@ -9,7 +9,7 @@ use anabranch_transport::flow::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::observed::Observed as _;
 use anabranch_transport::quic::tls::{Client, Server};
-use anabranch_transport::quic::{Config, Connection, Listener, LivePath};
+use anabranch_transport::quic::{Config, Connection, Listener};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::secret::{Secret, SecretNumbers};
@@ -20,7 +20,7 @@ use anabranch_transport::wire::{Body, Packet, ip};
 
 use super::connection::{ID_BYTES, Live, emit_answer, open_first};
 use super::events::{HostEvent, Refusal};
-use super::paths::MOST_PATHS;
+use super::paths::{MOST_PATHS, check_versions};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Unreachable;
 use crate::table::{Handle, Table, Tabled};
@@ -59,11 +59,11 @@ struct Waiting {
 
 /// Connections, a listener, and packets to send. See the [module](self).
 pub struct Host {
-    settings: Settings,
+    pub(super) settings: Settings,
     numbers: SecretNumbers,
     streams: Streams,
     waiting: Option<Waiting>,
-    table: Table<Live, HostEvent>,
+    pub(super) table: Table<Live, HostEvent>,
     by_id: BTreeMap<ConnectionId, Handle>,
     /// By the peer's address and port: stateless resets have no connection ID.
     by_peer: BTreeMap<(IpAddr, u16), Vec<Handle>>,
@@ -161,6 +161,8 @@ impl Host {
         route: Route,
         server_name: &str,
     ) -> Result<Handle, String> {
+        check_versions(route)?;
+        self.use_address(route.local);
         let config = config_of(config);
         let (ip, mtus) = (version(route.remote), mtus_of(&config, self.settings.mtu));
         let parameters = config.resolve()?;
@@ -261,57 +263,6 @@ impl Host {
         self.table.get(number).map_or(0, Live::key_updates)
     }
 
-    /// Opens another path of a connection that this end has opened, as soon as both ends can;
-    /// [`HostEvent::Path`] or [`HostEvent::PathRefused`] says what comes of it.
-    ///
-    /// # Errors
-    /// When there can be no such path: one sentence.
-    pub fn add_path(
-        &mut self,
-        now: Time,
-        number: Handle,
-        route: Route,
-        is_backup: bool,
-    ) -> Result<(), String> {
-        if self.table.is_accepted(number) {
-            return Err("the end that has opened the connection opens its paths".into());
-        }
-        let live = self.living(number).map_err(|_| "the connection is over")?;
-        if !live.end.wants_several_paths() {
-            return Err("the connection uses one path; further ones need multipath = true".into());
-        }
-        live.paths.want(route, is_backup, &live.end)?;
-        self.drain(now, number);
-        Ok(())
-    }
-
-    /// Gives a path up, with a code (RFC 10069 section 3.4); whether it did: the last one stays.
-    pub fn abandon_path(&mut self, now: Time, number: Handle, path: u32, code: u64) -> bool {
-        self.with_end(now, number, |end| end.abandon_path(now, path, code))
-    }
-
-    /// Tells the peer whether a path is a backup from now on (section 3.3); whether it did.
-    pub fn set_path_status(&mut self, now: Time, number: Handle, path: u32, is_backup: bool) -> bool {
-        self.with_end(now, number, |end| end.set_path_status(path, is_backup))
-    }
-
-    /// Does something to a connection, and sends what follows from it.
-    fn with_end(&mut self, now: Time, number: Handle, act: impl FnOnce(&mut Connection) -> bool) -> bool {
-        let Ok(live) = self.living(number) else { return false };
-        let is_done = act(&mut live.end);
-        live.end.handle_input(now, Input::Timeout);
-        self.drain(now, number);
-        is_done
-    }
-
-    /// The paths of a connection that have been used, and where they are.
-    pub fn paths(&self, number: Handle) -> Vec<(LivePath, Route)> {
-        let live = self.table.get(number);
-        live.map_or_else(Vec::new, |live| {
-            live.end.live_paths().map(|path| (path, live.paths.route_of(&path))).collect()
-        })
-    }
-
     /// The application has read so many of the bytes that it was told of, and so many messages.
     pub fn has_read(&mut self, now: Time, number: Handle, bytes: u64, messages: u64) {
         if let Ok(live) = self.living(number) {
@@ -320,7 +271,7 @@ impl Host {
         }
     }
 
-    fn living(&mut self, number: Handle) -> Result<&mut Live, Refusal> {
+    pub(super) fn living(&mut self, number: Handle) -> Result<&mut Live, Refusal> {
         self.table.get_mut(number).filter(|live| !live.has_ended).ok_or(Refusal::Closed)
     }
 
@@ -389,7 +340,7 @@ impl Host {
     }
 
     /// Carries out what a connection wants done.
-    fn drain(&mut self, now: Time, number: Handle) {
+    pub(super) fn drain(&mut self, now: Time, number: Handle) {
         let peer = self.table[number].peer();
         let live = self.table.drain(number, |live, outbox, tell| live.drain(now, outbox, tell));
         if live.peer() != peer {

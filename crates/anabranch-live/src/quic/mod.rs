@@ -5,6 +5,7 @@ mod certificate;
 mod connection;
 mod events;
 mod host;
+mod host_paths;
 mod paths;
 
 pub use anabranch_transport::quic::LivePath;

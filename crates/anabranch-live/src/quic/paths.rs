@@ -31,6 +31,17 @@ pub(super) struct Paths {
     told: Vec<Option<(LivePath, Route)>>,
 }
 
+/// Refuses addresses of different versions of IP.
+///
+/// # Errors
+/// One sentence.
+pub(super) fn check_versions(Route { local, remote, .. }: Route) -> Result<(), String> {
+    if local.is_ipv4() == remote.is_ipv4() {
+        return Ok(());
+    }
+    Err(format!("a path from {local} to {remote} has two versions of IP; both must be of the same one"))
+}
+
 /// Where a number stands in the packets that the endpoint takes and gives.
 pub(super) struct Numbered {
     pub(super) network: PathId,
@@ -176,10 +187,12 @@ impl Paths {
     /// that has changed, its number and whether the address is the same, so that the port alone has changed.
     pub(super) fn go_on_from(&mut self, before: &[IpAddr], addresses: &[IpAddr]) -> Vec<(PathId, bool)> {
         let mut moved = Vec::new();
+        // Without any, there are sockets for all.
+        let is_kept = |local: IpAddr| addresses.is_empty() || addresses.contains(&local);
         for (place, route) in self.known.iter_mut().enumerate() {
             let at = before.iter().position(|address| *address == route.local);
-            let kept = addresses.iter().find(|address| **address == route.local);
-            let next = kept.or_else(|| addresses.get(at?)).copied();
+            let kept = Some(route.local).filter(|local| is_kept(*local));
+            let next = kept.or_else(|| addresses.get(at?).copied());
             let local = next.unwrap_or_else(|| source_for(addresses, route.remote));
             let is_same_host = std::mem::replace(&mut route.local, local) == local;
             moved.push((PathId(place as u8), is_same_host));

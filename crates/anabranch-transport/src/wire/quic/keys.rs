@@ -249,6 +249,42 @@ mod tests {
         assert_eq!(arrives(&packets[4]), None);
     }
 
+    /// RFC 10069 section 2.5: on a path on which nothing has come since the last update, both the phase before
+    /// and the next one have the other bit.
+    #[test]
+    fn keys_are_updated_on_paths_that_sleep() {
+        let [mut own, mut peer] = short();
+        let other = id("0102030405060708");
+        peer.set_ids(1, [other]);
+        let mut sent = |path: u32, number, updates: u32| {
+            let frames = [Frame::Ping, Frame::Ping].into_iter().collect();
+            let empty = packet(Level::OneRtt, [""; 2], number, 2);
+            let destination = if path == 0 { id("0807060504030201") } else { other };
+            let (path_id, key_phase) = (path, updates % 2 == 1);
+            let packet = Packet { key_phase, key_updates: updates, frames, path_id, destination, ..empty };
+            let mut bytes = Vec::new();
+            own.seal(&[packet], &mut Store::default(), &mut bytes);
+            bytes
+        };
+        // The last one of path 1 before the first update comes late, and the one of the second update first.
+        let late = sent(1, 0, 0);
+        let packets = [sent(0, 0, 0), sent(0, 1, 1), sent(1, 1, 2), sent(0, 2, 2), sent(1, 2, 3)];
+        let mut arrives = |bytes: &[u8]| {
+            let parsed = Content::parse(&mut bytes.to_vec(), 8, &mut peer, &mut Store::default()).unwrap();
+            match parsed.content {
+                Content::Packets(packets) => packets.first().map(|packet| packet.key_updates),
+                _ => None,
+            }
+        };
+        assert_eq!(packets[..2].iter().map(|bytes| arrives(bytes)).collect::<Vec<_>>(), [Some(0), Some(1)]);
+        assert_eq!(arrives(&late), Some(0));
+        let mut forged = packets[2].clone();
+        *forged.last_mut().unwrap() ^= 1;
+        assert_eq!(arrives(&forged), None);
+        let rest: Vec<_> = packets[2..].iter().map(|bytes| arrives(bytes)).collect();
+        assert_eq!(rest, [Some(2), Some(2), Some(3)]);
+    }
+
     /// RFC 10069 section 2.4: IV, path and number give the nonce.
     #[test]
     fn the_nonce_of_a_path_is_that_of_the_rfc() {
