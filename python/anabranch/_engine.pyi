@@ -571,7 +571,19 @@ class QuicHost:
     def set_path_status(self, number: int, path: int, is_backup: bool) -> bool: ...
     def paths(
         self, number: int
-    ) -> list[tuple[int, str, str, int, str, tuple[bool, bool], float, int, tuple[int, int]]]:
+    ) -> list[
+        tuple[
+            int,
+            str,
+            str,
+            int,
+            Literal["abandoned", "active", "opening", "potentially_failed"],
+            tuple[bool, bool],
+            float,
+            int,
+            tuple[int, int],
+        ]
+    ]:
         """Path ID, addresses, port, state, both ends' wishes for a backup, RTT in ms, window, bytes sent and received."""
     def open_stream(self, number: int, bidirectional: bool) -> int | None:
         """The stream's number; None where the peer permits none. Raises BrokenPipeError where the connection is over."""

@@ -49,9 +49,9 @@ def library() -> Any:
     lib = ctypes.CDLL(str(found))
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     for name in ("create", "create_client_cnx"):
-        lib[f"picoquic_{name}"].restype = pointer
+        getattr(lib, f"picoquic_{name}").restype = pointer
     for name in ("get_next_local_stream_id", "current_time"):
-        lib[f"picoquic_{name}"].restype = number
+        getattr(lib, f"picoquic_{name}").restype = number
     lib.picoquic_get_next_wake_delay.restype = ctypes.c_int64
     return lib
 
@@ -64,10 +64,8 @@ def address(text: str) -> tuple[str, int]:
 
 def packed(host: str, port: int) -> Any:
     """As C has it."""
-    made = ctypes.create_string_buffer(128)
     raw = struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(host)
-    made[: len(raw)] = raw
-    return made
+    return ctypes.create_string_buffer(raw, 128)
 
 
 def unpacked(raw: Any) -> tuple[str, int]:
@@ -271,11 +269,11 @@ class End:
                 say("status")
             case ["paths"]:
                 rows = []
-                for path in range(8):
+                for number in range(8):
                     quality = (ctypes.c_uint64 * 18)()
-                    args = (ctypes.c_uint64(path), quality)
-                    if self.lib.picoquic_get_path_quality(cnx, *args) == 0:
-                        rows.append([path, quality[16], quality[17]])
+                    which = ctypes.c_uint64(number)
+                    if self.lib.picoquic_get_path_quality(cnx, which, quality) == 0:
+                        rows.append([number, quality[16], quality[17]])
                 say("paths", paths=rows)
 
     def send(self) -> None:

@@ -163,7 +163,8 @@ async def joined(  # noqa: PLR0917
                 connection = await listener.accept()
                 answering = asyncio.create_task(answer(connection))
                 both_ends = Joined(connection, other, relays)
-                await other.open_path(CLIENTS[1], f"{RELAYS[1]}:{outer}", status)
+                program: Any = other
+                await program.open_path(CLIENTS[1], f"{RELAYS[1]}:{outer}", status)
                 await both_ends.until(1, "validated")
                 yield both_ends
                 answering.cancel()

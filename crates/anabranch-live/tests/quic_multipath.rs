@@ -1,6 +1,6 @@
 //! Several paths of QUIC (RFC 10069) between two hosts with two addresses each, in virtual time and with TLS
-//! as on the wire: paths are opened, carry data, fall silent, come back, move and are given up, and no byte is
-//! lost.
+//! as on the wire: paths are opened, carry data, fall silent, come back, move and are given up, and no byte
+//! is lost.
 #![cfg(feature = "quic")]
 
 use std::collections::{BTreeMap, BTreeSet};

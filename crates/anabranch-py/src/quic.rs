@@ -229,8 +229,8 @@ impl QuicHost {
         self.0.ask(py, move |host, now| host.shut_down(now, Handle(number)))
     }
 
-    /// Opens another path of a connection, from an address of this end and to one of the peer's, or to that of
-    /// the first path. Says where it is to be.
+    /// Opens another path of a connection, from an address of this end and to one of the peer's, or to that
+    /// of the first path. Says where it is to be.
     fn add_path(
         &self,
         py: Python<'_>,

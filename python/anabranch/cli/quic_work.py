@@ -206,13 +206,10 @@ async def _tell_paths(connection: Connection) -> None:
     async for event in connection.events():
         where = f"from {event.local} to {event.remote}"
         if isinstance(event, PathRefused):
-            particulars = {"local": event.local, "remote": event.remote, "reason": event.reason}
-            tell(f"there is no path {where}: {event.reason}", "path_refused", **particulars)
+            tell(f"there is no path {where}: {event.reason}", "path_refused", **vars(event))
         else:
             change = event.change.replace("_", " ")
-            particulars = {"path": event.path, "change": event.change}
-            places = {"local": event.local, "remote": event.remote, "port": event.port}
-            tell(f"path {event.path} {where}: {change}", "path", **particulars, **places)
+            tell(f"path {event.path} {where}: {change}", "path", **vars(event))
 
 
 def _typed() -> Pieces:

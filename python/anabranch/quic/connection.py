@@ -316,12 +316,8 @@ class Connection(live.Connection["QuicHost"]):
         """The paths that have been used, by path ID; none once the connection has ended."""
         if self._reason is not None:
             return []
-        return [
-            Path(number, local, remote, port, state, *wishes, srtt, cwnd, *traffic)
-            for number, local, remote, port, state, wishes, srtt, cwnd, traffic in self._host.paths(
-                self._number
-            )
-        ]
+        rows = self._host.paths(self._number)
+        return [Path(*row[:5], *row[5], *row[6:8], *row[8]) for row in rows]
 
     async def events(self) -> AsyncIterator[Event]:
         """What happens to its paths, until it ends.
@@ -451,8 +447,13 @@ class Connection(live.Connection["QuicHost"]):
             case "datagram", bytes(data):
                 self._datagrams.append(data)
                 self._waiting += 1
-            case "path_changed", (int(number), str(change), (str(), str(), int()) as place):
-                self._take_path(number, cast("PathState", change), place)
+            case "path_changed", (
+                int(number),
+                str(change),
+                (str(local), str(remote), int(port)),
+            ):
+                change = cast("PathState", change)
+                self._take_path(PathChanged(number, change, local, remote, port))
             case "path_refused", ((str(local), str(remote), int()), str(reason)):
                 self._events.append(PathRefused(local, remote, reason))
                 if opened := self._wanted.pop((local, remote), None):
@@ -469,18 +470,18 @@ class Connection(live.Connection["QuicHost"]):
                         self._code = number, is_of_application
         self._changed.set()
 
-    def _take_path(self, number: int, change: PathState, place: tuple[str, str, int]) -> None:
+    def _take_path(self, event: PathChanged) -> None:
         """Keeps what has happened to a path, and answers who waits for it."""
-        local, remote, port = place
-        self._events.append(PathChanged(number, change, local, remote, port))
-        opened = self._wanted.get((local, remote))
-        if opened is None or change not in {"validated", "abandoned"}:
+        self._events.append(event)
+        where = (event.local, event.remote)
+        opened = self._wanted.get(where)
+        if opened is None or event.change not in {"validated", "abandoned"}:
             return
-        del self._wanted[local, remote]
-        if change == "validated":
-            opened.set_result(number)
+        del self._wanted[where]
+        if event.change == "validated":
+            opened.set_result(event.path)
         else:
-            opened.set_exception(LiveError(f"no packets arrive from {local} at {remote}"))
+            opened.set_exception(LiveError(f"no packets arrive from {where[0]} at {where[1]}"))
 
     def _last(self, number: int) -> Stream:
         """A stream on which the peer sends nothing more: from now on, who reads it keeps it."""

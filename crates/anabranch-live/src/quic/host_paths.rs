@@ -13,8 +13,8 @@ use crate::table::Handle;
 
 impl Host {
     /// Opens another path of a connection that this end has opened, as soon as both ends can.
-    /// [`HostEvent::Path`](super::HostEvent::Path) or [`HostEvent::PathRefused`](super::HostEvent::PathRefused)
-    /// says what comes of it.
+    /// [`HostEvent::Path`](super::HostEvent::Path) or
+    /// [`HostEvent::PathRefused`](super::HostEvent::PathRefused) says what comes of it.
     ///
     /// # Errors
     /// When there can be no such path: one sentence.

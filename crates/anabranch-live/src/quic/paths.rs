@@ -14,8 +14,8 @@ use crate::route::{Route, source_for};
 /// Path IDs of a connection with several paths, which are never used again, so that a peer costs no more
 /// than the state of these.
 pub(super) const MOST_PATHS: usize = 8;
-/// Addresses of a client that a server remembers for each path: the present one, the one before it, and one to
-/// which an answer to a challenge goes; and one that a packet comes from.
+/// Addresses of a client that a server remembers for each path: the present one, the one before it, and one
+/// to which an answer to a challenge goes; and one that a packet comes from.
 const MOST_HOSTS: usize = 3 * MOST_PATHS + 1;
 
 /// The paths of a connection.

@@ -104,8 +104,8 @@ impl Connection {
         addresses.flatten().map(|address| address.host)
     }
 
-    /// The pair of addresses, the number of the client's address and the peer's port of the first path that is
-    /// open.
+    /// The pair of addresses, the number of the client's address and the peer's port of the first path that
+    /// is open.
     pub fn place_of_peer(&self) -> (PathId, u8, u16) {
         let open = self.paths.iter().find(|path| path.standing == Standing::Open);
         let Address { network, port, host } = open.unwrap_or(&self.paths[0]).route.address;

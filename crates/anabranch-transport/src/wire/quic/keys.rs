@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(arrives(&packets[4]), None);
     }
 
-    /// RFC 10069 section 2.5: on a path on which nothing has come since the last update, both the phase before
-    /// and the next one have the other bit.
+    /// RFC 10069 section 2.5: on a path on which nothing has come since the last update, both the phase
+    /// before and the next one have the other bit.
     #[test]
     fn keys_are_updated_on_paths_that_sleep() {
         let [mut own, mut peer] = short();

@@ -113,8 +113,8 @@ impl Real {
             }
     }
 
-    /// Opens a packet with the key of the next phase, on a path that is new in this one, where its number does
-    /// not say that it is of the next phase; whether it is.
+    /// Opens a packet with the key of the next phase, on a path that is new in this one, where its number
+    /// does not say that it is of the next phase; whether it is.
     fn opens_as_next(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> bool {
         if envelope.key_phase == self.phase || self.first(envelope.path).is_some() {
             return false;
