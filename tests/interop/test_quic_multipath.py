@@ -95,6 +95,12 @@ class Joined:
                     return
         raise AssertionError(f"the connection is over: {self.ours.reason}")
 
+    async def active(self, path: int) -> None:
+        """Waits until a path answers, with data that may go there."""
+        async with asyncio.timeout(60):
+            while self.path(path).state != "active":
+                await self.exchange(50_000)
+
     def cut(self, path: int) -> None:
         namespaces.tell(self.relays[path], "cut")
 
@@ -182,8 +188,8 @@ def test_join(peer: Peer, made: quic.Certificate, tmp_path: Path, ours: str, cel
     async def work() -> None:
         async with joined(peer, made, tmp_path, ours) as end:
             for number in (0, 1):
+                await end.active(number)
                 path = end.path(number)
-                assert path.state == "active"
                 if ours == "connects":
                     assert (path.local, path.remote) == (CLIENTS[number], RELAYS[number])
                 else:
@@ -289,9 +295,7 @@ def test_cut(  # noqa: PLR0917 - fixtures
         async with joined(peer, made, tmp_path, ours) as end:
             await asyncio.gather(end.exchange(2_000_000), cut(end))
             end.restore(path)
-            async with asyncio.timeout(30):
-                while end.path(path).state != "active":
-                    await end.exchange(50_000)
+            await end.active(path)
             before = end.path(path).received
             await end.exchange(2_000_000)
             assert end.path(path).received > before + 50_000

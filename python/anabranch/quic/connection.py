@@ -220,6 +220,7 @@ class Connection(live.Connection["QuicHost"]):
         self._route: tuple[str, str, int] | None = None
         self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
         self._wanted: dict[tuple[str, str], asyncio.Future[int]] = {}
+        self._opening: dict[int, asyncio.Future[int]] = {}
 
     @property
     def protocol(self) -> str:
@@ -474,14 +475,14 @@ class Connection(live.Connection["QuicHost"]):
         """Keeps what has happened to a path, and answers who waits for it."""
         self._events.append(event)
         where = (event.local, event.remote)
-        opened = self._wanted.get(where)
-        if opened is None or event.change not in {"validated", "abandoned"}:
-            return
-        del self._wanted[where]
-        if event.change == "validated":
-            opened.set_result(event.path)
-        else:
-            opened.set_exception(LiveError(f"no packets arrive from {where[0]} at {where[1]}"))
+        if event.change == "opened" and where in self._wanted:
+            self._opening[event.path] = self._wanted.pop(where)
+        elif event.change in {"validated", "abandoned"} and event.path in self._opening:
+            opened = self._opening.pop(event.path)
+            if event.change == "validated":
+                opened.set_result(event.path)
+            else:
+                opened.set_exception(LiveError(f"no packets arrive from {where[0]} at {where[1]}"))
 
     def _last(self, number: int) -> Stream:
         """A stream on which the peer sends nothing more: from now on, who reads it keeps it."""
