@@ -143,9 +143,10 @@ class Program:
     async def migrate(self) -> None:
         await self.ask("migrate", "migrated")
 
-    async def open_path(self, local: str, remote: str, status: str) -> None:
+    async def open_path(self, local: str, remote: str, status: str) -> int:
         said = await self.ask(f"open {local} {remote} {status}", "opened")
         assert "path" in said, said["why"]
+        return int(said["path"])
 
     async def abandon_path(self, path: int) -> None:
         await self.ask(f"abandon {path}", "abandoning")

@@ -169,7 +169,7 @@ impl Connection {
                 path.news.abandon = None;
             }
         }
-        if path.news.status {
+        if path.has_status_to_send() {
             let (sequence, is_backup) = path.news.own_wish;
             let frame = Frame::PathStatus { path: place as u32, sequence, is_available: !is_backup };
             path.news.status = !room.add(frame, Some(Content::PathStatus(number)));

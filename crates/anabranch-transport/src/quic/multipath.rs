@@ -224,15 +224,21 @@ impl Connection {
 
     /// The first path on which packets may be sent, one that works if there is one.
     pub(super) fn first_open(&self) -> Option<usize> {
-        let all = || 0..self.paths.len();
-        all().find(|place| self.works(*place)).or_else(|| all().find(|place| self.may_send_on(*place)))
+        (0..self.paths.len()).find(|place| self.works(*place)).or_else(|| self.last_heard())
+    }
+
+    /// The path on which packets may be sent that was heard of last. Where none seems to work, this one does
+    /// in one direction at least: the peer may have acknowledged its packets on a path that is dead.
+    fn last_heard(&self) -> Option<usize> {
+        let open = (0..self.paths.len()).filter(|place| self.may_send_on(*place));
+        open.rev().max_by_key(|place| (self.paths[*place].is_ready, self.paths[*place].heard_at))
     }
 
     /// The path on which the packets of a path are acknowledged (section 5.4).
     pub(super) fn acknowledges(&self, place: usize) -> Option<usize> {
         let first = || self.first_open();
         match self.parameters.ack_path {
-            AckPath::Same if self.works(place) || !self.paths[place].is_ready && self.may_send_on(place) => {
+            AckPath::Same if self.works(place) || self.may_send_on(place) && self.is_best(place) => {
                 Some(place)
             }
             AckPath::Fastest => {
@@ -241,6 +247,12 @@ impl Connection {
             }
             AckPath::First | AckPath::Same => first(),
         }
+    }
+
+    /// Whether a path that does not work is as good as any to acknowledge what comes there: it is not validated
+    /// yet, or no other one works.
+    fn is_best(&self, place: usize) -> bool {
+        !self.paths[place].is_ready || !(0..self.paths.len()).any(|place| self.works(place))
     }
 
     /// The spaces whose packets are acknowledged by those of this one.
@@ -313,7 +325,8 @@ impl Connection {
         let path = &self.paths[place];
         let (congestion, state) = (&path.congestion, path.congestion.control.state());
         let mut view = PathView::new(PathId(place as u8));
-        view.is_usable = self.works(place) || (!any_works && path.is_ready && self.may_send_on(place));
+        view.is_usable =
+            self.works(place) || (!any_works && path.is_ready && self.last_heard() == Some(place));
         view.is_backup = self.is_own_backup(place) || path.news.wish.is_some_and(|(_, is_backup)| is_backup);
         // A copy leaves when the first one does, whatever the pace of its own path.
         let is_paced = self.parameters.scheduler != scheduler::Config::Redundant;

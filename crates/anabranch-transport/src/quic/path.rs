@@ -47,6 +47,8 @@ pub(super) struct Path {
     pub(super) is_ready: bool,
     pub(super) news: News,
     pub(super) repairs: Repairs,
+    /// When a packet came last.
+    pub(super) heard_at: Time,
     /// Bytes of UDP payload that were sent and that came.
     pub(super) traffic: [u64; 2],
     /// The place of the path on which its packets were acknowledged last.
@@ -82,6 +84,7 @@ impl Path {
             is_ready: standing == Standing::Open,
             news: News::default(),
             repairs: Repairs::default(),
+            heard_at: Time::ZERO,
             traffic: [0; 2],
             acknowledged_on: 0,
             space: Space::default(),
@@ -120,7 +123,12 @@ impl Path {
         !self.own_ids.to_announce.is_empty()
             || !self.peer_ids.to_retire.is_empty()
             || self.news.abandon.is_some()
-            || self.news.status
+            || self.has_status_to_send()
+    }
+
+    /// Whether the peer is to hear a wish: who does not know the path yet may ignore it, as noq does.
+    pub(super) fn has_status_to_send(&self) -> bool {
+        self.news.status && self.is_ready
     }
 }
 

@@ -177,6 +177,9 @@ impl Connection {
         }
         // It counts as arrived before its frames are looked at, so that what they bring about acknowledges
         // it.
+        if let SpaceId::Data(place) = id {
+            self.paths[place].heard_at = now;
+        }
         let rule = self.rule_of(id);
         let elicits = packet.elicits_ack();
         let space = self.space_mut(id);

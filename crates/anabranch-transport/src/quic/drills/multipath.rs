@@ -315,3 +315,20 @@ fn section_3_3_wishes_change() {
     }
     assert!(!pair.ends[0].set_path_status(7, true));
 }
+
+/// Section 5.4: a peer that acknowledges all on the first path, which dies. Its packets on the other one show
+/// that this one is not dead, and everything goes there.
+#[test]
+fn a_path_that_is_heard_of_is_used_when_none_is_acknowledged() {
+    let peers = Config { ack_path: Some(AckPath::First), backup: vec![1], ..two() };
+    let keep_alive = Some(Duration::from_secs(1));
+    let mut pair = Pair::seeded([&Config { backup: vec![1], keep_alive, ..two() }, &peers], 1);
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(ms(500));
+    pair.write(Side::A, 300_000);
+    pair.run_for(Duration::from_secs(5));
+    pair.wires.dead.push(PathId(0));
+    pair.write(Side::A, 300_000);
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.received_bytes(Side::B), 600_000);
+}

@@ -17,23 +17,34 @@ fn transport(words: &Words) -> Outcome<Option<Arc<stack::TransportConfig>>> {
     // The relay carries single datagrams.
     config.enable_segmentation_offload(false);
     config.default_path_keep_alive_interval(Some(Duration::from_secs(1)));
+    if let Some(millis) = words.get("path_idle_ms") {
+        config.default_path_max_idle_timeout(Some(Duration::from_millis(millis.parse()?)));
+    }
     Ok(Some(Arc::new(config)))
 }
 
 /// Says what happens to the paths of a connection.
 fn watch_paths(connection: &Connection) {
     let mut events = connection.path_events();
+    let follows = connection.weak_handle();
     tokio::spawn(async move {
         use tokio_stream::StreamExt as _;
+
+        // What the other end wants is the application's to follow.
+        let follow = |id, status| {
+            if let Some(path) = follows.upgrade().and_then(|connection| connection.path(id)) {
+                let _ = path.set_status(status);
+            }
+        };
 
         while let Some(event) = events.next().await {
             let (id, change) = match event {
                 Ok(stack::PathEvent::Established { id, .. }) => (id, "validated"),
                 Ok(stack::PathEvent::Abandoned { id, .. }) => (id, "abandoned"),
-                Ok(stack::PathEvent::RemoteStatus { id, status: stack::PathStatus::Backup, .. }) => {
-                    (id, "backup")
+                Ok(stack::PathEvent::RemoteStatus { id, status, .. }) => {
+                    follow(id, status);
+                    (id, if matches!(status, stack::PathStatus::Backup) { "backup" } else { "available" })
                 }
-                Ok(stack::PathEvent::RemoteStatus { id, .. }) => (id, "available"),
                 _ => continue,
             };
             say("path", &format!(r#", "path": {id}, "change": "{change}""#));
@@ -54,8 +65,10 @@ async fn steer(connection: &Connection, words: &[&str]) -> Outcome<bool> {
         ["open", local, remote, wanted] => {
             let way = stack::FourTuple::new(remote.parse()?, Some(local.parse()?));
             for _ in 0..200 {
-                match connection.open_path(way, status(wanted)).await {
+                match connection.open_path(way, stack::PathStatus::Available).await {
                     Ok(path) => {
+                        // Of a path that begins as a backup, the other end is not told.
+                        path.set_status(status(wanted))?;
                         say("opened", &format!(r#", "path": {}"#, path.id()));
                         return Ok(true);
                     }
