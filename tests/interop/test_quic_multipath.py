@@ -322,9 +322,10 @@ def test_cut(  # noqa: PLR0917 - fixtures
             if gives_up:
                 number = await end.open(path)
             await end.active(number)
-            before = end.path(number).received
+            before = end.path(number)
             await end.exchange(2_000_000)
-            assert end.path(number).received > before + 50_000
+            after = end.path(number)
+            assert after.sent + after.received > before.sent + before.received + 50_000
 
     cell("cut and back", peer)
     run(work)
@@ -377,7 +378,8 @@ def test_key_update(  # noqa: PLR0917 - fixtures
                             await end.exchange(1000)
                 await end.exchange(500_000)
                 count = end.ours._host.key_updates(end.ours._number)
-                assert count >= turn
+                # noq leaves out what is too early.
+                assert count >= (turn if who == "ours" else 1)
             assert min(shares(end)) > SHARE
 
     cell("key update", peer)
