@@ -169,7 +169,7 @@ impl Content {
                 continue;
             }
             let other = keys.paths.iter_mut().find(|path| level == Level::OneRtt && path.ids.contains(&to));
-            let path_id = other.as_ref().map_or(0, |path| path.path);
+            let path_id = other.as_ref().map_or(0, |path| path.number);
             let largest = other.map_or(&mut keys.largest[level.space()], |path| &mut path.largest);
             let Some(key) = &mut keys.opening[level as usize] else {
                 parsed.without_key += 1;

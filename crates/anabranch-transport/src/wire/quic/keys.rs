@@ -24,7 +24,7 @@ pub struct Keys<P> {
 /// What tells the packets of a path from those of others.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    pub(super) path: u32,
+    pub(super) number: u32,
     /// The connection IDs to which they come.
     pub(super) ids: Vec<ConnectionId>,
     /// The largest number that has arrived.
@@ -55,9 +55,9 @@ impl<P> Keys<P> {
     /// The connection IDs to which packets of another path than 0 come from now on.
     pub fn set_ids(&mut self, path: u32, ids: impl IntoIterator<Item = ConnectionId>) {
         let ids = ids.into_iter().collect();
-        match self.paths.iter_mut().find(|known| known.path == path) {
+        match self.paths.iter_mut().find(|known| known.number == path) {
             Some(known) => known.ids = ids,
-            None => self.paths.push(Path { path, ids, largest: None }),
+            None => self.paths.push(Path { number: path, ids, largest: None }),
         }
     }
 }
