@@ -35,6 +35,7 @@ SECTIONS = {
     "TCP": (["test_kernel_tcp", "test_gvisor_tcp"], ["kernel", "gvisor"]),
     "MPTCP": (["test_kernel_mptcp"], ["kernel"]),
     "QUIC": (["test_quic"], [*quic_peers.NAMES]),
+    "QUIC on several paths": (["test_quic_multipath"], [*quic_peers.SEVERAL]),
 }
 """For each table, the modules of its tests, and its columns."""
 
@@ -179,6 +180,12 @@ Over the loopback address, by the names of the cases of the
 and HTTP: the server sends every stream back. `handshakeloss` loses 30 % of all packets,
 `transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way, `ecn` marks 10 % of what is
 ECN-capable; `rebind-port` and `rebind-addr` are a NAT in the middle of a transfer.
+""",
+    "QUIC on several paths": """
+RFC 10069 over two pairs of loopback addresses, each a path of 3 ms each way and of a rate that both
+ends fill; in every transfer both paths carry data in both directions. Either end gives either path
+up, each path is cut in the middle of a transfer and comes back, and a NAT binds each anew. picoquic
+is the library in the Python package aiopquic.
 """,
 }
 

@@ -561,7 +561,30 @@ class QuicHost:
         json: str,
         roots: Sequence[bytes] | None,
         protocols: Sequence[str],
+        local: str | None,
     ) -> int: ...
+    def add_path(
+        self, number: int, local: str | None, remote: str | None, is_backup: bool
+    ) -> tuple[str, str, int]:
+        """Where it is to be: local and remote address, remote port."""
+    def abandon_path(self, number: int, path: int, code: int) -> bool: ...
+    def set_path_status(self, number: int, path: int, is_backup: bool) -> bool: ...
+    def paths(
+        self, number: int
+    ) -> list[
+        tuple[
+            int,
+            str,
+            str,
+            int,
+            Literal["abandoned", "active", "opening", "potentially_failed"],
+            tuple[bool, bool],
+            float,
+            int,
+            tuple[int, int],
+        ]
+    ]:
+        """Path ID, addresses, port, state, both ends' wishes for a backup, RTT in ms, window, bytes sent and received."""
     def open_stream(self, number: int, bidirectional: bool) -> int | None:
         """The stream's number; None where the peer permits none. Raises BrokenPipeError where the connection is over."""
     def write(self, number: int, stream: int, data: bytes, fin: bool) -> int:

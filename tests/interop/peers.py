@@ -386,6 +386,29 @@ def relay() -> Path:
     return cargo("the relay", "relay")
 
 
+AIOPQUIC = "aiopquic==0.6.1"
+
+
+@functools.cache
+def picoquic() -> list[str]:
+    """The peer, with a Python of its own for which the package around picoquic has a wheel."""
+    folder = CACHE / "picoquic"
+    python = folder / "bin" / "python"
+    with _locked("picoquic"):
+        for name in () if python.exists() else ("python3.13", "python3.12"):
+            if shutil.which(name) is None:
+                continue
+            with contextlib.suppress(MissingError):
+                _built("picoquic", [name, "-m", "venv", "--clear", str(folder)], HERE)
+                pip = [str(python), "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
+                _built("picoquic", [*pip, AIOPQUIC], HERE)
+                break
+            shutil.rmtree(folder, ignore_errors=True)
+    if not python.exists():
+        raise MissingError(f"{AIOPQUIC} (picoquic) has wheels for Python 3.12 and 3.13 only")
+    return [str(python), str(HERE / "picoquic_peer.py")]
+
+
 def _aiortc() -> list[str]:
     if importlib.util.find_spec("aiortc") is None:
         raise MissingError("aiortc is not installed: pip install --group interop")

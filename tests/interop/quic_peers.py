@@ -110,6 +110,9 @@ def content(size: int) -> bytes:
 NAMES = ("aioquic", "quinn", "noq", "quic-go")
 """The stacks that are not ours."""
 
+SEVERAL = ("noq", "picoquic")
+"""Those with several paths (RFC 10069)."""
+
 
 def find(name: str) -> Peer:
     """The stack of this name; a `MissingError` says what this machine lacks."""

@@ -23,8 +23,8 @@ class Stack:
     """A stack, as a program (README.md)."""
 
     name: str
-    program: Callable[[], Path]
-    """Builds it where that is due."""
+    program: Callable[[], list[str]]
+    """Builds it where that is due; the words that start it."""
     negotiates_versions: frozenset[str] = frozenset({"listens"})
     chooses_ciphers: bool = True
     updates_keys: bool = True
@@ -51,7 +51,8 @@ class Stack:
     ) -> AsyncIterator[Client]:
         chain = folder / "chain.pem"
         chain.write_bytes(made.chain)
-        words = ["connect", f"own={HOST}:{own}", f"remote={HOST}:{port}", f"chain={chain}"]
+        here, there = options.pop("host", HOST), options.pop("to", HOST)
+        words = ["connect", f"own={here}:{own}", f"remote={there}:{port}", f"chain={chain}"]
         async with self._running(words, options) as end:
             await end.said("connected")
             yield end
@@ -60,10 +61,12 @@ class Stack:
     async def _running(
         self, words: list[str], options: dict[str, object]
     ) -> AsyncIterator["Program"]:
-        words += [f"{name}=1" for name, wanted in options.items() if wanted]
+        for name, wanted in options.items():
+            if isinstance(wanted, int) and wanted:
+                words.append(f"{name}={int(wanted)}")
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            str(self.program()), *words, stdin=pipe, stdout=pipe, limit=LONGEST_LINE
+            *self.program(), *words, stdin=pipe, stdout=pipe, limit=LONGEST_LINE
         )
         end = Program(process)
         try:
@@ -140,6 +143,18 @@ class Program:
     async def migrate(self) -> None:
         await self.ask("migrate", "migrated")
 
+    async def open_path(self, local: str, remote: str, status: str) -> int:
+        said = await self.ask(f"open {local} {remote} {status}", "opened")
+        assert "path" in said, said["why"]
+        return int(said["path"])
+
+    async def abandon_path(self, path: int) -> None:
+        await self.ask(f"abandon {path}", "abandoning")
+
+    async def paths(self) -> dict[int, tuple[int, int]]:
+        said = await self.ask("paths", "paths")
+        return {path: (sent, received) for path, sent, received in said["paths"]}
+
     async def close(self, code: int) -> None:
         await self.ask(f"close {code}", "closing")
 
@@ -153,15 +168,18 @@ class Program:
 
 
 def _rust(name: str) -> Stack:
-    return Stack(name, functools.cache(lambda: peers.cargo(name, "quic-peer", f"{name}-peer")))
+    program = functools.cache(lambda: [str(peers.cargo(name, "quic-peer", f"{name}-peer"))])
+    return Stack(name, program)
 
 
 QUIC_GO = Stack(
     "quic-go",
-    functools.cache(lambda: peers.go("quic-go", "quic-go-peer")),
+    functools.cache(lambda: [str(peers.go("quic-go", "quic-go-peer"))]),
     negotiates_versions=frozenset(),
     chooses_ciphers=False,
     updates_keys=False,
 )
 
-STACKS = {each.name: each for each in (_rust("quinn"), _rust("noq"), QUIC_GO)}
+PICOQUIC = Stack("picoquic", peers.picoquic, negotiates_versions=frozenset(), chooses_ciphers=False)
+
+STACKS = {each.name: each for each in (_rust("quinn"), _rust("noq"), QUIC_GO, PICOQUIC)}

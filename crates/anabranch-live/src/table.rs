@@ -119,6 +119,12 @@ impl<L, E> Table<L, E> {
         !self.accepted.is_empty()
     }
 
+    /// Whether a peer has opened a connection.
+    #[cfg(feature = "quic")]
+    pub(crate) fn is_accepted(&self, handle: Handle) -> bool {
+        self.accepted.contains(&handle)
+    }
+
     /// The connections that this end has opened.
     #[cfg(feature = "quic")]
     pub(crate) fn own(&self) -> Vec<Handle> {

@@ -143,9 +143,9 @@ impl World {
     }
 
     fn connect(&mut self, config: &Config, client: &Client, name: &str) -> Handle {
-        let peer = (address(SERVER), PORTS[SERVER]);
+        let route = self.hosts[CLIENT].route_to(address(SERVER), PORTS[SERVER]);
         let number = self.hosts[CLIENT]
-            .connect(self.now, config, client, peer, name)
+            .connect(self.now, config, client, route, name)
             .expect("the settings are possible");
         self.users[CLIENT].number = Some(number);
         self.collect(CLIENT);
@@ -750,10 +750,10 @@ fn a_flood_of_first_packets_is_answered_with_retry() {
     let mut world = World::new(Weather::default(), &Config::default());
     let client = trusting(&roots());
     let mut flood = host(9, 0);
-    let peer = (address(SERVER), PORTS[SERVER]);
+    let route = flood.route_to(address(SERVER), PORTS[SERVER]);
     let (mut retries, mut sent, mut got) = (0, 0, 0);
     for count in 0..1_000_u32 {
-        flood.connect(world.now, &Config::default(), &client, peer, "server.test").expect("possible");
+        flood.connect(world.now, &Config::default(), &client, route, "server.test").expect("possible");
         while let Some(transmit) = flood.poll_transmit(1) {
             let datagram = transmit.bytes.to_vec();
             sent += datagram.len();
@@ -774,7 +774,7 @@ fn a_flood_of_first_packets_is_answered_with_retry() {
     world.hosts[SERVER] = roomy;
     let mut flood = host(9, 0);
     for count in 0..1_000_u32 {
-        flood.connect(world.now, &Config::default(), &client, peer, "server.test").expect("possible");
+        flood.connect(world.now, &Config::default(), &client, route, "server.test").expect("possible");
         while let Some(transmit) = flood.poll_transmit(1) {
             let datagram = transmit.bytes.to_vec();
             let remote = IpAddr::from(0x0b00_0000_u32.wrapping_add(count).to_be_bytes());

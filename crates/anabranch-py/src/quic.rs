@@ -3,11 +3,16 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
+use std::net::IpAddr;
+
 use anabranch_live::Handle;
 use anabranch_live::driver::{Carrier, DriverSettings, Randomness};
-use anabranch_live::quic::{self, Client, Host, HostEvent, Refusal, SelfSigned, Server, Settings, Trust};
+use anabranch_live::quic::{
+    self, Client, Host, HostEvent, LivePath, PathChange, Refusal, Route, SelfSigned, Server, Settings, Trust,
+};
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::quic::Config;
+use anabranch_transport::time::Duration;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyBrokenPipeError;
 use pyo3::prelude::*;
@@ -41,6 +46,32 @@ pub(crate) fn self_signed(names: Vec<String>) -> PyResult<(String, String)> {
     Ok((certificate, key))
 }
 
+/// See [`QuicHost::paths`].
+type PathRow = (u32, String, String, u16, &'static str, (bool, bool), f64, u32, (u64, u64));
+
+fn row((path, route): (LivePath, Route)) -> PathRow {
+    let state = match path {
+        LivePath { is_open: false, .. } => "abandoned",
+        LivePath { is_validated: false, .. } => "opening",
+        LivePath { is_silent: true, .. } => "potentially_failed",
+        _ => "active",
+    };
+    let (local, remote, port) = places(route);
+    let wishes = (path.is_backup, path.is_peers_backup);
+    let srtt = path.srtt.map_or(f64::NAN, Duration::as_millis_f64);
+    (path.path, local, remote, port, state, wishes, srtt, path.cwnd, path.traffic.into())
+}
+
+/// The addresses of a path, and the peer's port.
+fn places(route: Route) -> (String, String, u16) {
+    (route.local.to_string(), route.remote.to_string(), route.port.unwrap_or(0))
+}
+
+/// A route from this address, if one is said.
+fn from(local: Option<IpAddr>, route: Route) -> Route {
+    Route { local: local.unwrap_or(route.local), ..route }
+}
+
 fn config(json: &str) -> PyResult<Config> {
     settings(json, |config: &Config| config.cc.as_ref())
 }
@@ -53,6 +84,17 @@ fn refused(refusal: Refusal) -> PyErr {
         Refusal::TooLong(most) => {
             LiveError::new_err(format!("a datagram to this peer has at most {most} bytes"))
         }
+    }
+}
+
+impl QuicHost {
+    /// An address of this end, for which there is a socket from now on.
+    fn bound(&self, py: Python<'_>, local: Option<&str>) -> PyResult<Option<IpAddr>> {
+        let local = local.map(address).transpose()?;
+        if let Some(local) = local {
+            self.0.bind(py, local)?;
+        }
+        Ok(local)
     }
 }
 
@@ -119,7 +161,8 @@ impl QuicHost {
     }
 
     /// Opens a connection with a server at this address, whose certificate for this name one of the `roots`
-    /// (DER) vouches for; without roots, any certificate is taken.
+    /// (DER) vouches for; without roots, any certificate is taken. `local` is this end's address, if it
+    /// matters which.
     #[expect(clippy::too_many_arguments, reason = "what is said of a connection")]
     fn connect(
         &self,
@@ -130,12 +173,15 @@ impl QuicHost {
         json: &str,
         roots: Option<Vec<Vec<u8>>>,
         protocols: Vec<String>,
+        local: Option<&str>,
     ) -> PyResult<u64> {
-        let (config, peer) = (config(json)?, (address(remote)?, port));
+        let (config, remote, local) = (config(json)?, address(remote)?, self.bound(py, local)?);
         let trust = roots.map_or(Trust::Anyone, Trust::Roots);
         let client = Client::new(&trust, &protocols).map_err(LiveError::new_err)?;
-        let number =
-            self.0.ask(py, move |host, now| host.connect(now, &config, &client, peer, &server_name))?;
+        let number = self.0.ask(py, move |host, now| {
+            let route = from(local, host.route_to(remote, port));
+            host.connect(now, &config, &client, route, &server_name)
+        })?;
         number.map(|number| number.0).map_err(LiveError::new_err)
     }
 
@@ -183,6 +229,44 @@ impl QuicHost {
         self.0.ask(py, move |host, now| host.shut_down(now, Handle(number)))
     }
 
+    /// Opens another path of a connection, from an address of this end and to one of the peer's, or to that
+    /// of the first path. Says where it is to be.
+    fn add_path(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        local: Option<&str>,
+        remote: Option<&str>,
+        is_backup: bool,
+    ) -> PyResult<(String, String, u16)> {
+        let (local, remote) = (self.bound(py, local)?, remote.map(address).transpose()?);
+        let add = move |host: &mut Host, now| {
+            let first = host.route(Handle(number)).ok_or("the connection is over")?;
+            let remote = remote.unwrap_or(first.remote);
+            let route = from(local, host.route_to(remote, first.port.unwrap_or(0)));
+            host.add_path(now, Handle(number), route, is_backup).map(|()| places(route))
+        };
+        self.0.ask(py, add)?.map_err(LiveError::new_err)
+    }
+
+    /// Gives a path up, with a code; whether it did: the last one stays.
+    fn abandon_path(&self, py: Python<'_>, number: u64, path: u32, code: u64) -> PyResult<bool> {
+        self.0.ask(py, move |host, now| host.abandon_path(now, Handle(number), path, code))
+    }
+
+    /// Tells the peer whether a path is a backup; whether it did.
+    fn set_path_status(&self, py: Python<'_>, number: u64, path: u32, is_backup: bool) -> PyResult<bool> {
+        self.0.ask(py, move |host, now| host.set_path_status(now, Handle(number), path, is_backup))
+    }
+
+    /// A connection's paths: path ID, local and remote address, remote port, state, whether this end and
+    /// whether the peer want it to be a backup, smoothed round-trip time (ms), window (B), bytes sent and
+    /// received.
+    fn paths(&self, py: Python<'_>, number: u64) -> PyResult<Vec<PathRow>> {
+        let paths = self.0.ask(py, move |host, _| host.paths(Handle(number)))?;
+        Ok(paths.into_iter().map(row).collect())
+    }
+
     /// Updates the keys of a connection; false if it is too early.
     fn update_keys(&self, py: Python<'_>, number: u64) -> PyResult<bool> {
         self.0.ask(py, move |host, _| host.update_keys(Handle(number)))
@@ -208,7 +292,7 @@ impl QuicHost {
     /// The local and the remote address of a connection, and the remote port.
     fn route(&self, py: Python<'_>, number: u64) -> PyResult<Option<(String, String, u16)>> {
         let route = self.0.ask(py, move |host, _| host.route(Handle(number)))?;
-        Ok(route.map(|route| (route.local.to_string(), route.remote.to_string(), route.port.unwrap_or(0))))
+        Ok(route.map(places))
     }
 
     /// A connection's counters, by the names that a simulated one has; empty if it has ended.
@@ -257,6 +341,23 @@ fn told(py: Python<'_>, event: HostEvent) -> PyResult<(&'static str, Bound<'_, P
         }
         HostEvent::Connected(protocol) => ("connected", protocol.into_bound_py_any(py)?),
         HostEvent::Datagram(bytes) => ("datagram", PyBytes::new(py, &bytes).into_any()),
+        HostEvent::Path { path, route, change } => {
+            let change = match change {
+                PathChange::Abandoned => "abandoned",
+                PathChange::Answers => "active",
+                PathChange::Moved => "moved",
+                PathChange::Opened => "opened",
+                PathChange::Silent => "potentially_failed",
+                PathChange::Status { is_backup: true } => "backup",
+                PathChange::Status { is_backup: false } => "available",
+                PathChange::Validated => "validated",
+                _ => "other",
+            };
+            ("path_changed", (path, change, places(route)).into_bound_py_any(py)?)
+        }
+        HostEvent::PathRefused { route, why } => {
+            ("path_refused", (places(route), why).into_bound_py_any(py)?)
+        }
         HostEvent::Received { stream, bytes } => {
             ("received", (stream, PyBytes::new(py, &bytes)).into_bound_py_any(py)?)
         }

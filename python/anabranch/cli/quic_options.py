@@ -31,6 +31,11 @@ class Sockets:
     """The largest IP packet in bytes."""
     profile: str | None = None
     """The profile of the transport: noq, picoquic, quic_go, quinn or rfc9000."""
+    multipath: Annotated[bool, Flag] = False
+    """Use several paths at the same time, if the other end does."""
+    scheduler: str | None = None
+    """Which path carries the next packet: min_rtt, round_robin, blest, ecf, linux, backup_only or
+    redundant."""
     set_: Sets = ()
     """A setting of a scenario's transport, KEY=VALUE; may be given several times."""
     json_file: Annotated[Path | None, Parameter(name="--json")] = None
@@ -39,7 +44,10 @@ class Sockets:
     def settings(self) -> dict[str, object]:
         """The transport's settings, as a scenario has them."""
         check_file(self.json_file)
-        return transport_settings(self.profile, self.set_)
+        settings: dict[str, object] = {"multipath": True} if self.multipath else {}
+        if self.scheduler is not None:
+            settings["scheduler"] = self.scheduler
+        return {**settings, **transport_settings(self.profile, self.set_)}
 
     def protocols(self) -> list[str]:
         """The protocols above QUIC."""
@@ -101,6 +109,23 @@ class Trusting:
     """Believe anyone: look at no certificate."""
     name: str | None = None
     """The name for which the server's certificate must be; by default HOST."""
+    path: Words = ()
+    """A path, LOCAL=REMOTE, or LOCAL, to the address of HOST; may be given several times, and the
+    handshake goes on the first one."""
+    backup: tuple[Natural, ...] = ()
+    """The number of a path, from 0, that carries data only while no other one can; may be given
+    several times."""
+
+    def locals(self) -> list[str]:
+        """The addresses to bind to."""
+        return [*dict.fromkeys(path.partition("=")[0] for path in self.path)]
+
+    def backups(self) -> dict[str, object]:
+        """What is set of the paths."""
+        if wrong := [number for number in self.backup if number >= len(self.path)]:
+            count = len(self.path)
+            raise AnabranchError(f"--backup {wrong[0]} is no path; --path is given {count} times")
+        return {"backup": [*self.backup]} if self.backup else {}
 
     def whom(self) -> "bytes | Anyone | None":
         """Whom to believe."""

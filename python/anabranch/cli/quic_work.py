@@ -10,7 +10,14 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from anabranch.quic import Connection, ConnectionClosedError, Endpoint, Stream, StreamClosedError
+from anabranch.quic import (
+    Connection,
+    ConnectionClosedError,
+    Endpoint,
+    PathRefused,
+    Stream,
+    StreamClosedError,
+)
 from anabranch.support import terminal
 from anabranch.support.files import opened_atomically
 from anabranch.support.progress import wants_json
@@ -166,14 +173,14 @@ async def _connected(
     trusting: Trusting, sockets: Sockets, host: str, port: int, patience: float
 ) -> AsyncIterator[Connection]:
     """A connection with a peer, which is closed at the end."""
-    settings, whom = sockets.settings(), trusting.whom()
+    settings, whom = {**trusting.backups(), **sockets.settings()}, trusting.whom()
 
     async def remind() -> None:
         await asyncio.sleep(_QUIET_SECONDS)
         limit = "until the transport gives it up" if math.isinf(patience) else f"{patience:g} s"
         tell(f"waits for an answer from {host}, UDP port {port}: {limit} (--patience)", "waiting")
 
-    async with Endpoint(mtu=sockets.mtu) as endpoint:
+    async with Endpoint(trusting.locals(), mtu=sockets.mtu) as endpoint:
         reminding = asyncio.create_task(remind())
         try:
             connection = await endpoint.connect(
@@ -183,14 +190,26 @@ async def _connected(
                 trust=whom,
                 server_name=trusting.name,
                 settings=settings,
+                paths=trusting.path,
                 patience=patience,
             )
         finally:
             reminding.cancel()
         if wants_json():
             _say_connected(connection)
-        async with connection:
+        async with connection, alongside(_tell_paths(connection)):
             yield connection
+
+
+async def _tell_paths(connection: Connection) -> None:
+    """Says what happens to the paths of a connection."""
+    async for event in connection.events():
+        where = f"from {event.local} to {event.remote}"
+        if isinstance(event, PathRefused):
+            tell(f"there is no path {where}: {event.reason}", "path_refused", **vars(event))
+        else:
+            change = event.change.replace("_", " ")
+            tell(f"path {event.path} {where}: {change}", "path", **vars(event))
 
 
 def _typed() -> Pieces:

@@ -34,6 +34,7 @@ b'hello'
 from .certificate import ANYONE, Certificate, self_signed, system_roots
 from .connection import Connection, ConnectionClosedError, Stream, StreamClosedError
 from .endpoint import Endpoint, Listener, connect
+from .paths import Event, Path, PathChanged, PathRefused
 
 __all__ = [
     "ANYONE",
@@ -41,7 +42,11 @@ __all__ = [
     "Connection",
     "ConnectionClosedError",
     "Endpoint",
+    "Event",
     "Listener",
+    "Path",
+    "PathChanged",
+    "PathRefused",
     "Stream",
     "StreamClosedError",
     "connect",

@@ -1,15 +1,18 @@
 """A connection, and its streams."""
 
+import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from anabranch import live
 from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.live.waiting import until
 from anabranch.support.arguments import flag, octets
 from anabranch.support.quic_errors import error_name
+
+from .paths import Event, Path, PathChanged, PathRefused, PathState, address
 
 if TYPE_CHECKING:
     from anabranch._engine import QuicHost
@@ -19,6 +22,9 @@ _READ_AT_ONCE = 32_768
 
 _MOST_CODE = 2**62 - 1
 """What a number of QUIC can be."""
+
+_EVENTS_KEPT = 10_000
+"""Events that no one has asked for."""
 
 _PART = 262_144
 """Bytes that are handed to the engine at once."""
@@ -212,6 +218,9 @@ class Connection(live.Connection["QuicHost"]):
         self._protocol = ""
         self._code: tuple[int, bool] | None = None
         self._route: tuple[str, str, int] | None = None
+        self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
+        self._wanted: dict[tuple[str, str], asyncio.Future[int]] = {}
+        self._opening: dict[int, asyncio.Future[int]] = {}
 
     @property
     def protocol(self) -> str:
@@ -304,6 +313,84 @@ class Connection(live.Connection["QuicHost"]):
         self._has_read(len(message), 1)
         return message
 
+    def paths(self) -> list[Path]:
+        """The paths that have been used, by path ID; none once the connection has ended."""
+        if self._reason is not None:
+            return []
+        rows = self._host.paths(self._number)
+        return [Path(*row[:5], *row[5], *row[6:8], *row[8]) for row in rows]
+
+    async def events(self) -> AsyncIterator[Event]:
+        """What happens to its paths, until it ends.
+
+        Of events that no one has asked for, the latest 10,000 are kept.
+        """
+        while True:
+            await until(self._changed, lambda: self._events or self._reason is not None)
+            if not self._events:
+                return
+            yield self._events.popleft()
+
+    async def add_path(self, local: str, remote: str | None = None, *, backup: bool = False) -> int:
+        """Opens another path (RFC 10069), and waits until it carries data; gives its path ID.
+
+        Parameters
+        ----------
+        local
+            The address of this end; a socket is bound to it if there is none.
+        remote
+            The peer's address; by default that of the first path.
+        backup
+            The path is to carry data only while no other one can.
+
+        Raises
+        ------
+        LiveError
+            There can be no such path, or no packets arrive there.
+        ConnectionClosedError
+            The connection has ended.
+        """
+        self._check_open()
+        flag("backup", backup)
+        second = None if remote is None else address("remote", remote)
+        first = address("local", local)
+        where = self._host.add_path(self._number, first, second, backup)[:2]
+        opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._wanted[where] = opened
+        await until(self._changed, lambda: opened.done() or self._reason is not None)
+        if not opened.done():
+            self._check_open()
+        return opened.result()
+
+    def abandon_path(self, path: int, code: int = 0) -> None:
+        """Gives a path up, with a code that the peer is told (RFC 10069 section 3.4).
+
+        What was on its way there goes elsewhere. A path ID is never used again.
+
+        Raises
+        ------
+        LiveError
+            There is no such path, or it is the last one.
+        """
+        self._check_open()
+        whole("path", path, 0, 2**32 - 1)
+        whole("code", code, 0, _MOST_CODE)
+        if not self._host.abandon_path(self._number, path, code):
+            raise LiveError(f"path = {path} is not one of several that are open")
+
+    def set_path_status(self, path: int, *, backup: bool) -> None:
+        """Tells the peer whether a path is a backup (RFC 10069 section 3.3), and treats it so.
+
+        Raises
+        ------
+        LiveError
+            There is no such path.
+        """
+        self._check_open()
+        whole("path", path, 0, 2**32 - 1)
+        if not self._host.set_path_status(self._number, path, flag("backup", backup)):
+            raise LiveError(f"path = {path} is not one that is open beside others")
+
     def update_keys(self) -> bool:
         """Goes on with new keys (RFC 9001 section 6); false if it is too early for that."""
         self._check_open()
@@ -361,6 +448,19 @@ class Connection(live.Connection["QuicHost"]):
             case "datagram", bytes(data):
                 self._datagrams.append(data)
                 self._waiting += 1
+            case "path_changed", (
+                int(number),
+                str(change),
+                (str(local), str(remote), int(port)),
+            ):
+                change = cast("PathState", change)
+                self._take_path(PathChanged(number, change, local, remote, port))
+            case "path_refused", ((str(local), str(remote), int()), str(reason)):
+                self._events.append(PathRefused(local, remote, reason))
+                if opened := self._wanted.pop((local, remote), None):
+                    opened.set_exception(
+                        LiveError(f"no path from {local} to {remote} can be opened: {reason}")
+                    )
             case (("connected" | "accepted"), str(protocol)):
                 self._own_bit = int(kind == "accepted")
                 self._protocol, self._is_open = protocol, True
@@ -370,6 +470,19 @@ class Connection(live.Connection["QuicHost"]):
                     case int(number), bool(is_of_application):
                         self._code = number, is_of_application
         self._changed.set()
+
+    def _take_path(self, event: PathChanged) -> None:
+        """Keeps what has happened to a path, and answers who waits for it."""
+        self._events.append(event)
+        where = (event.local, event.remote)
+        if event.change == "opened" and where in self._wanted:
+            self._opening[event.path] = self._wanted.pop(where)
+        elif event.change in {"validated", "abandoned"} and event.path in self._opening:
+            opened = self._opening.pop(event.path)
+            if event.change == "validated":
+                opened.set_result(event.path)
+            else:
+                opened.set_exception(LiveError(f"no packets arrive from {where[0]} at {where[1]}"))
 
     def _last(self, number: int) -> Stream:
         """A stream on which the peer sends nothing more: from now on, who reads it keeps it."""

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from anabranch import _engine, live
-from anabranch.errors import AnabranchError, whole
+from anabranch.errors import AnabranchError, LiveError, whole
 from anabranch.live.resolving import resolved
 from anabranch.support.arguments import keys, positive, text, texts
 from anabranch.support.settings_text import settings_text
@@ -14,6 +14,7 @@ from anabranch.support.settings_text import settings_text
 from .certificate import Anyone, Certificate, roots_of
 from .connection import Connection, check_protocols
 from .engine import check_engine, check_secrets_file
+from .paths import pairs
 
 if TYPE_CHECKING:
     from anabranch._engine import QuicHost
@@ -116,6 +117,7 @@ class Endpoint(live.Endpoint["QuicHost", Connection]):
         trust: bytes | Anyone | None = None,
         server_name: str | None = None,
         settings: Mapping[str, object] | None = None,
+        paths: Sequence[str] = (),
         patience: float = math.inf,
     ) -> Connection:
         """Opens a connection.
@@ -135,6 +137,10 @@ class Endpoint(live.Endpoint["QuicHost", Connection]):
             The name or address for which the certificate must be; by default `host`.
         settings
             The keys of a scenario's `transport` of kind `quic`, such as `{"idle_timeout": "5 s"}`.
+        paths
+            The paths, each `LOCAL=REMOTE` or `LOCAL`, whose remote address is that of `host`; the
+            handshake goes on the first one. With several, `multipath` is set, and the others are
+            opened once the server permits them; `Connection.events` tells of them.
         patience
             Seconds after which a server that does not answer is given up; by default after the idle
             timeout.
@@ -152,9 +158,17 @@ class Endpoint(live.Endpoint["QuicHost", Connection]):
         patience = positive("patience", patience)
         names = check_protocols(texts("protocols", protocols))
         name = text("server_name", host if server_name is None else server_name)
-        roots, given = roots_of(trust), _json(settings)
-        address = await resolved(text("host", host, "a name or an address"))
-        number = self._live().connect(address, port, name, given, roots, names)
+        wanted = await pairs(texts("paths", paths), text("host", host, "a name or an address"))
+        roots, given = roots_of(trust), _json(settings, several=len(wanted) > 1)
+        local, remote = wanted[0] if wanted else (None, await resolved(host))
+        live = self._live()
+        number = live.connect(remote, port, name, given, roots, names, local)
+        try:
+            for local, remote in wanted[1:]:
+                live.add_path(number, local, remote, False)  # noqa: FBT003 - the engine's
+        except LiveError:
+            live.close_connection(number, 1)
+            raise
         return await self._opened(number, patience)
 
     @asynccontextmanager
@@ -201,13 +215,15 @@ async def connect(
     trust: bytes | Anyone | None = None,
     server_name: str | None = None,
     settings: Mapping[str, object] | None = None,
+    paths: Sequence[str] = (),
     patience: float = math.inf,
 ) -> AsyncIterator[Connection]:
     """A connection from an endpoint of its own, which is closed at the end of the block.
 
     The parameters are those of `Endpoint.connect`.
     """
-    async with Endpoint() as endpoint:
+    locals_ = [path.partition("=")[0] for path in texts("paths", paths)]
+    async with Endpoint([*dict.fromkeys(locals_)]) as endpoint:
         connection = await endpoint.connect(
             host,
             port,
@@ -215,11 +231,13 @@ async def connect(
             trust=trust,
             server_name=server_name,
             settings=settings,
+            paths=paths,
             patience=patience,
         )
         async with connection:
             yield connection
 
 
-def _json(settings: Mapping[str, object] | None) -> str:
-    return settings_text({**DEFAULTS, **keys("settings", settings)})
+def _json(settings: Mapping[str, object] | None, *, several: bool = False) -> str:
+    own: dict[str, object] = {"multipath": True} if several else {}
+    return settings_text({**DEFAULTS, **own, **keys("settings", settings)})

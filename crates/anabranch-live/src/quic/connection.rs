@@ -17,6 +17,7 @@ use anabranch_transport::wire::quic::{
 use anabranch_transport::wire::{Body, Packet};
 
 use super::events::{Ending, HostEvent};
+use super::paths::{Numbered, Paths};
 use crate::incoming::Incoming;
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
@@ -45,9 +46,6 @@ const MISSING_EXTENSION: u8 = 109;
 const INTERNAL_ERROR: u8 = 80;
 /// The header of UDP.
 const UDP_BYTES: u32 = 8;
-/// Addresses of a client that are remembered: the present one, the one before it, one to which an answer to a
-/// challenge goes, and one that a packet comes from.
-const MOST_HOSTS: usize = 4;
 
 /// The bytes of TLS at one level.
 #[derive(Debug, Default)]
@@ -115,10 +113,11 @@ pub struct Live {
     has_peer_parameters: bool,
     forged: u64,
     side: Side,
-    /// Where its packets go.
+    /// Where its packets go, with several paths those of the first one.
     pub(super) route: Route,
-    /// Of a server: the addresses of this end and of the client, by the number of the client's.
-    hosts: [Option<(IpAddr, IpAddr)>; MOST_HOSTS],
+    pub(super) paths: Paths,
+    /// The bytes of the headers of IP, as the endpoint counts them.
+    ip_header: u32,
     bytes: Bytes,
     /// How much of the peer's streams is kept: what the settings offer.
     window: u64,
@@ -233,7 +232,8 @@ impl Live {
             forged: 0,
             side,
             route,
-            hosts: [Some((route.local, route.remote)), None, None, None],
+            paths: Paths::new(side, route),
+            ip_header: version(route.remote).header_bytes(),
             bytes: Bytes::default(),
             window,
             waiting: Vec::new(),
@@ -322,34 +322,13 @@ impl Live {
     /// Gives the endpoint what a datagram carries.
     fn give(&mut self, now: Time, route: Route, ecn: Ecn, content: Content, bytes: u32) {
         let [own, peer] = self.end.ports();
-        // A server has one address; where a client is may change (RFC 9000 section 9).
-        let (source_port, client_host) = match (self.side, route.port) {
-            (Side::B, Some(port)) => (port, self.number_of(route)),
-            _ => (peer, 0),
-        };
+        let Numbered { network, client_host } = self.paths.number(route, &self.end);
+        // A server has one port; where a client is may change (RFC 9000 section 9).
+        let source_port = route.port.filter(|_| self.side == Side::B).unwrap_or(peer);
         let datagram = Datagram { source_port, destination_port: own, client_host, content };
-        let size = version(self.route.remote).header_bytes() + UDP_BYTES + bytes;
+        let size = self.ip_header + UDP_BYTES + bytes;
         let body = Body::Quic(Box::new(datagram));
-        self.end.take(now, Box::new(Packet { path: PathId(0), ecn, size, body }));
-    }
-
-    /// The number of a client's address; a new one takes the place of one that is not used any more.
-    fn number_of(&mut self, route: Route) -> u8 {
-        let addresses = Some((route.local, route.remote));
-        let in_use: Vec<u8> = self.end.hosts_in_use().collect();
-        let is_free = |number: &usize| !in_use.contains(&(*number as u8));
-        let known = self.hosts.iter().position(|host| *host == addresses);
-        let number = known.or_else(|| (0..MOST_HOSTS).find(is_free)).unwrap_or_default();
-        self.hosts[number] = addresses;
-        number as u8
-    }
-
-    /// The addresses of a client of this number, at this port.
-    fn route_to(&self, number: u8, port: u16) -> Route {
-        match self.hosts.get(usize::from(number)).copied().flatten() {
-            Some((local, remote)) => Route { local, remote, port: Some(port) },
-            None => self.route,
-        }
+        self.end.take(now, Box::new(Packet { path: network, ecn, size, body }));
     }
 
     /// Keeps the bytes of what is genuine, as far as the endpoint may want them.
@@ -511,14 +490,15 @@ impl Live {
     /// Carries out what the endpoint wants done. Returns when it wants to be woken.
     pub(super) fn drain(&mut self, now: Time, outbox: &mut Outbox, mut tell: impl FnMut(HostEvent)) -> Time {
         let mut ended = Vec::new();
+        if self.paths.open(now, &mut self.end, &mut tell) {
+            self.end.handle_input(now, Input::Timeout);
+        }
         let wakes_at = loop {
             match self.end.poll_output(now) {
                 Output::Transmit(packet) => {
                     let Body::Quic(datagram) = &packet.body else { continue };
-                    let route = match self.side {
-                        Side::A => self.route,
-                        Side::B => self.route_to(datagram.client_host, datagram.destination_port),
-                    };
+                    let number = Numbered { network: packet.path, client_host: datagram.client_host };
+                    let route = self.paths.route(&number, datagram.destination_port);
                     let mut writing = Writing { bytes: &mut self.bytes, level: Level::Initial };
                     let keys = &mut self.keys;
                     outbox.push(route, packet.ecn, |out| {
@@ -529,9 +509,10 @@ impl Live {
                 Output::Timeout(at) => break at,
             }
         };
-        if self.side == Side::B {
-            let (number, port) = self.end.place_of_peer();
-            self.route = self.route_to(number, port);
+        let (network, client_host, port) = self.end.place_of_peer();
+        self.route = self.paths.route(&Numbered { network, client_host }, port);
+        if self.end.has_several_paths() == Some(true) {
+            self.paths.tell(&self.end, &mut tell);
         }
         self.forget(&ended);
         for (place, bidirectional) in [(0, true), (1, false)] {
@@ -662,13 +643,27 @@ impl Live {
         Ending { reason, code: self.end.closed_with(), why, counted }
     }
 
-    /// This end, a client, has another address or port, of which it tells the server unless `quietly`.
-    pub(super) fn change_address(&mut self, now: Time, local: IpAddr, quietly: bool) {
-        let is_same_host = std::mem::replace(&mut self.route.local, local) == local;
-        if !quietly {
-            self.end.change_address(now, is_same_host);
+    /// This end, a client, has other addresses than before, or another port, of which it tells the server
+    /// unless `quietly`.
+    pub(super) fn go_on_from(&mut self, now: Time, before: &[IpAddr], addresses: &[IpAddr], quietly: bool) {
+        let moved = self.paths.go_on_from(before, addresses);
+        let open: Vec<_> = self.end.live_paths().filter(|path| path.is_open && !quietly).collect();
+        for path in open {
+            let is_there = |(number, _): &&(PathId, bool)| *number == path.network;
+            if let Some((_, is_same_host)) = moved.iter().find(is_there) {
+                self.end.change_address(now, path.path, *is_same_host);
+            }
         }
         self.end.handle_input(now, Input::Timeout);
+    }
+
+    /// The IDs by which the peer calls this end have changed: these are they now.
+    pub(super) fn take_ids(&mut self) {
+        let ids: Vec<_> = self.end.known_as().collect();
+        for path in 1..=ids.iter().map(|(path, _)| *path).max().unwrap_or(0) {
+            self.keys.set_ids(path, ids.iter().filter(|(of, _)| *of == path).map(|(_, id)| *id));
+        }
+        self.ids = ids.into_iter().map(|(_, id)| id).collect();
     }
 
     /// Nobody is at the peer's port, an ICMP message says.

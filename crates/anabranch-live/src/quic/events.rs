@@ -3,6 +3,8 @@
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::report::Row;
 
+use crate::route::Route;
+
 /// Why nothing was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -28,6 +30,29 @@ pub struct Ending {
     pub counted: Row,
 }
 
+/// What has happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathChange {
+    /// An end has given it up; its path ID is never used again.
+    Abandoned,
+    /// It answers again.
+    Answers,
+    /// Its addresses or ports are others.
+    Moved,
+    /// An end has begun to use its path ID; whether packets arrive there is being found out.
+    Opened,
+    /// Its last packets got no answer: what was on its way goes elsewhere.
+    Silent,
+    /// The peer wants it to be a backup, or no longer.
+    Status {
+        /// Which.
+        is_backup: bool,
+    },
+    /// It is known to work in both directions, and carries data.
+    Validated,
+}
+
 /// What a host tells its application.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -45,6 +70,22 @@ pub enum HostEvent {
     Connected(String),
     /// A message has arrived (RFC 9221).
     Datagram(Vec<u8>),
+    /// Something has happened to a path of several (RFC 10069).
+    Path {
+        /// Its path ID.
+        path: u32,
+        /// Where it is.
+        route: Route,
+        /// What.
+        change: PathChange,
+    },
+    /// A path that was to be opened cannot be.
+    PathRefused {
+        /// Where it was to be.
+        route: Route,
+        /// Why.
+        why: String,
+    },
     /// The next bytes of a stream have arrived. They count as unread until
     /// [`Host::has_read`](super::Host::has_read) says otherwise.
     Received {

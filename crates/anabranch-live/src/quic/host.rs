@@ -20,6 +20,7 @@ use anabranch_transport::wire::{Body, Packet, ip};
 
 use super::connection::{ID_BYTES, Live, emit_answer, open_first};
 use super::events::{HostEvent, Refusal};
+use super::paths::{MOST_PATHS, check_versions};
 use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Unreachable;
 use crate::table::{Handle, Table, Tabled};
@@ -58,11 +59,11 @@ struct Waiting {
 
 /// Connections, a listener, and packets to send. See the [module](self).
 pub struct Host {
-    settings: Settings,
+    pub(super) settings: Settings,
     numbers: SecretNumbers,
     streams: Streams,
     waiting: Option<Waiting>,
-    table: Table<Live, HostEvent>,
+    pub(super) table: Table<Live, HostEvent>,
     by_id: BTreeMap<ConnectionId, Handle>,
     /// By the peer's address and port: stateless resets have no connection ID.
     by_peer: BTreeMap<(IpAddr, u16), Vec<Handle>>,
@@ -85,6 +86,11 @@ fn config_of(config: &Config) -> Config {
 fn window_of(config: &Config) -> u64 {
     // The greatest value that the setting takes.
     config.max_stream_data.map_or(1 << 30, |Bytes(bytes)| bytes) + WINDOW_SLACK
+}
+
+/// The MTU of each path that a connection can have.
+fn mtus_of(config: &Config, mtu: u32) -> Vec<u32> {
+    vec![mtu; if config.multipath == Some(true) { MOST_PATHS } else { 1 }]
 }
 
 impl Host {
@@ -110,9 +116,11 @@ impl Host {
         if self.waiting.is_some() {
             return Err("the endpoint waits for connections already; it can do so once".into());
         }
-        let config = config_of(config);
+        // A client says which paths are backups.
+        let config = Config { backup: Vec::new(), ..config_of(config) };
+        let mtus = mtus_of(&config, self.settings.mtu);
         let mut listener = |ip| {
-            let (mtus, streams) = (&[self.settings.mtu], self.streams);
+            let (mtus, streams) = (&mtus[..], self.streams);
             let site = Site { side: Side::B, mtus, ip, streams, connection: "live" };
             let mut listener = config.listen(&site)?;
             listener.draw_from(self.numbers.split_off());
@@ -136,8 +144,12 @@ impl Host {
         self.table.is_paused = is_paused;
     }
 
-    /// Opens a connection with a server at this address and port, whose certificate is for this name or
-    /// address.
+    /// The way to a peer at this address and port, from the address of this end that is nearest.
+    pub fn route_to(&self, remote: IpAddr, port: u16) -> Route {
+        Route { local: source_for(&self.settings.addresses, remote), remote, port: Some(port) }
+    }
+
+    /// Opens a connection with a server, whose certificate is for this name or address.
     ///
     /// # Errors
     /// When the name or the settings are impossible: one sentence.
@@ -146,21 +158,21 @@ impl Host {
         now: Time,
         config: &Config,
         client: &Client,
-        (remote, port): (IpAddr, u16),
+        route: Route,
         server_name: &str,
     ) -> Result<Handle, String> {
+        check_versions(route)?;
+        self.use_address(route.local);
         let config = config_of(config);
-        let (ip, mtus) = (version(remote), &[self.settings.mtu]);
+        let (ip, mtus) = (version(route.remote), mtus_of(&config, self.settings.mtu));
         let parameters = config.resolve()?;
-        parameters.check_paths(mtus, ip)?;
+        parameters.check_paths(&mtus, ip)?;
         let name = self.table.next_name();
-        let mut end = Connection::new(&parameters, Side::A, mtus, ip, self.streams, &name);
+        let mut end = Connection::new(&parameters, Side::A, &mtus, ip, self.streams, &name);
         end.draw_from(self.numbers.split_off());
         end.go_live();
         end.handle_input(now, Input::Command(Command::Connect));
         let tls = client.begin(server_name, end.parameter_bytes())?;
-        let local = source_for(&self.settings.addresses, remote);
-        let route = Route { local, remote, port: Some(port) };
         let mut live = Live::new(end, Side::A, route, window_of(&config));
         live.begin(tls);
         live.go_on(now);
@@ -259,7 +271,7 @@ impl Host {
         }
     }
 
-    fn living(&mut self, number: Handle) -> Result<&mut Live, Refusal> {
+    pub(super) fn living(&mut self, number: Handle) -> Result<&mut Live, Refusal> {
         self.table.get_mut(number).filter(|live| !live.has_ended).ok_or(Refusal::Closed)
     }
 
@@ -328,7 +340,7 @@ impl Host {
     }
 
     /// Carries out what a connection wants done.
-    fn drain(&mut self, now: Time, number: Handle) {
+    pub(super) fn drain(&mut self, now: Time, number: Handle) {
         let peer = self.table[number].peer();
         let live = self.table.drain(number, |live, outbox, tell| live.drain(now, outbox, tell));
         if live.peer() != peer {
@@ -349,14 +361,14 @@ impl Host {
         if version != live.ids_version {
             live.ids_version = version;
             // A client's first packets may come again until it knows the server's own ID.
-            let ids: Vec<ConnectionId> = live.end.known_as().collect();
-            for gone in live.ids.iter().filter(|id| !ids.contains(id)) {
+            let before = std::mem::take(&mut live.ids);
+            live.take_ids();
+            for gone in before.iter().filter(|id| !live.ids.contains(id)) {
                 self.by_id.remove(gone);
             }
-            for id in &ids {
+            for id in &live.ids {
                 self.by_id.entry(*id).or_insert(number);
             }
-            live.ids = ids;
         }
     }
 
@@ -374,11 +386,9 @@ impl Host {
     /// this end has opened go on from there. Unless `quietly`, they tell the server (RFC 9000 section 9.2);
     /// otherwise it finds out as behind a NAT.
     pub fn go_on_from(&mut self, now: Time, addresses: Vec<IpAddr>, quietly: bool) {
-        self.settings.addresses = addresses;
+        let before = std::mem::replace(&mut self.settings.addresses, addresses);
         for number in self.table.own() {
-            let live = &mut self.table[number];
-            let local = source_for(&self.settings.addresses, live.route.remote);
-            live.change_address(now, local, quietly);
+            self.table[number].go_on_from(now, &before, &self.settings.addresses, quietly);
             self.drain(now, number);
         }
     }

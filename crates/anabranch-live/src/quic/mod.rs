@@ -5,10 +5,13 @@ mod certificate;
 mod connection;
 mod events;
 mod host;
+mod host_paths;
+mod paths;
 
+pub use anabranch_transport::quic::LivePath;
 pub use anabranch_transport::quic::tls::{Client, Server, Trust, certificates};
 pub use certificate::{SelfSigned, self_signed};
-pub use events::{Ending, HostEvent, Refusal};
+pub use events::{Ending, HostEvent, PathChange, Refusal};
 pub use host::{Host, Settings};
 
 pub use crate::route::Route;

@@ -188,7 +188,7 @@ impl Connection {
             | Content::MaxStreams { .. }
             | Content::NewConnectionId { .. }
             | Content::PathAbandon { .. }
-            | Content::PathBackup(_)
+            | Content::PathStatus(_)
             | Content::RetireConnectionId { .. }
             | Content::StopSending(_)
             | Content::StreamDataBlocked(_)
@@ -232,9 +232,9 @@ impl Connection {
             Content::PathAbandon { path, code } => {
                 self.paths[usize::from(path)].news.abandon = Some(code);
             }
-            Content::PathBackup(path) => {
+            Content::PathStatus(path) => {
                 let path = &mut self.paths[usize::from(path)];
-                path.news.backup = path.standing == Standing::Open;
+                path.news.status = path.standing == Standing::Open;
             }
             Content::ResetStream(id) => self.want_of_stream(id, |wants| wants.reset = true),
             Content::RetireConnectionId { path, sequence } => {

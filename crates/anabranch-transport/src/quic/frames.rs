@@ -169,10 +169,10 @@ impl Connection {
                 path.news.abandon = None;
             }
         }
-        if path.news.backup {
-            // There is one wish for each path, so that its number is always the first one.
-            let frame = Frame::PathStatus { path: place as u32, sequence: 1, is_available: false };
-            path.news.backup = !room.add(frame, Some(Content::PathBackup(number)));
+        if path.has_status_to_send() {
+            let (sequence, is_backup) = path.news.own_wish;
+            let frame = Frame::PathStatus { path: place as u32, sequence, is_available: !is_backup };
+            path.news.status = !room.add(frame, Some(Content::PathStatus(number)));
         }
         while let Some(&sequence) = path.own_ids.to_announce.front() {
             if let Some(id) = path.own_ids.get(sequence) {

@@ -5,12 +5,43 @@ use super::application::Main;
 use super::connection::{Connection, State};
 use super::errors::{code, violation};
 use super::handshake::Handshake;
+use super::path::{Address, Path, Standing};
 use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Message, Output, Received, StreamId};
-use crate::flow::{Payload, Side};
-use crate::time::Time;
+use crate::flow::{PathId, Payload, Side};
+use crate::time::{Duration, Time};
 use crate::wire::Packet;
 use crate::wire::quic::{ConnectionId, Level, Parameters};
+
+/// A path of a live connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct LivePath {
+    /// Its path ID.
+    pub path: u32,
+    /// The pair of addresses, by which a client knows them.
+    pub network: PathId,
+    /// The number of the client's address, by which a server knows it.
+    pub host: u8,
+    /// The peer's port.
+    pub port: u16,
+    /// Whether it has not been given up.
+    pub is_open: bool,
+    /// Whether it is known to work in both directions.
+    pub is_validated: bool,
+    /// Whether its last packets got no answer.
+    pub is_silent: bool,
+    /// Whether this end wants it to be a backup.
+    pub is_backup: bool,
+    /// Whether the peer does.
+    pub is_peers_backup: bool,
+    /// Bytes of UDP payload that were sent and that came.
+    pub traffic: [u64; 2],
+    /// Its smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Its congestion window in bytes.
+    pub cwnd: u32,
+}
 
 impl Connection {
     /// From the next connection on, the messages of the handshake are TLS's, and no stream is the
@@ -25,16 +56,18 @@ impl Connection {
         self.on_packet_input(now, packet);
     }
 
-    /// The IDs by which the peer calls this end: until a server hears of a client that knows them, the one
-    /// that the client has made up, too.
-    pub fn known_as(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let first = (self.side == Side::B).then(|| self.handshake.first());
-        self.paths[0].own_ids.all().chain(first)
+    /// The IDs by which the peer calls this end, each with its path ID: until a server hears of a client that
+    /// knows them, the one that the client has made up, too.
+    pub fn known_as(&self) -> impl Iterator<Item = (u32, ConnectionId)> + '_ {
+        let first = (self.side == Side::B).then(|| (0, self.handshake.first()));
+        let places = self.paths.iter().enumerate();
+        let ids = places.flat_map(|(place, path)| path.own_ids.all().map(move |id| (place as u32, id)));
+        ids.chain(first)
     }
 
     /// A number that changes with [`Self::known_as`].
     pub fn ids_version(&self) -> u64 {
-        self.paths[0].own_ids.version()
+        self.paths.iter().map(|path| path.own_ids.version()).sum()
     }
 
     /// Where the client's first packet went (RFC 9000 section 7.3).
@@ -62,16 +95,93 @@ impl Connection {
     ///
     /// [`Datagram::client_host`]: crate::wire::quic::Datagram::client_host
     pub fn hosts_in_use(&self) -> impl Iterator<Item = u8> + '_ {
-        let path = &self.paths[0];
-        let answered = path.answer.map(|(address, ..)| address);
-        let previous = path.previous.as_ref().map(|route| route.address);
-        [Some(path.route.address), previous, answered].into_iter().flatten().map(|address| address.host)
+        let open = self.paths.iter().filter(|path| path.standing == Standing::Open);
+        let addresses = open.flat_map(|path| {
+            let answered = path.answer.map(|(address, ..)| address);
+            let previous = path.previous.as_ref().map(|route| route.address);
+            [Some(path.route.address), previous, answered]
+        });
+        addresses.flatten().map(|address| address.host)
     }
 
-    /// Where the peer is: the number of its address, and its port.
-    pub fn place_of_peer(&self) -> (u8, u16) {
-        let address = self.paths[0].route.address;
-        (address.host, address.port)
+    /// The pair of addresses, the number of the client's address and the peer's port of the first path that
+    /// is open.
+    pub fn place_of_peer(&self) -> (PathId, u8, u16) {
+        let open = self.paths.iter().find(|path| path.standing == Standing::Open);
+        let Address { network, port, host } = open.unwrap_or(&self.paths[0]).route.address;
+        (network, host, port)
+    }
+
+    /// Whether this end wants to use several paths.
+    pub const fn wants_several_paths(&self) -> bool {
+        self.parameters.multipath
+    }
+
+    /// Whether both ends have agreed to use several paths; [`None`] before they could.
+    pub fn has_several_paths(&self) -> Option<bool> {
+        self.handshake.is_complete.then_some(self.multipath.is_some())
+    }
+
+    /// Whether another path may be opened: there is a path ID that has not been used. The peer may still owe
+    /// its connection IDs.
+    pub fn has_unused_path(&self) -> bool {
+        self.paths.iter().any(|path| path.standing == Standing::Unused)
+    }
+
+    /// A client opens a path between this pair of addresses, as a backup or not. Returns its path ID;
+    /// [`None`] if that is not possible, or not yet.
+    pub fn open_live_path(&mut self, now: Time, network: PathId, is_backup: bool) -> Option<u32> {
+        let is_free = |path: &Path| path.standing == Standing::Unused && path.peer_ids.has_any();
+        let may = self.side == Side::A && self.state == State::Open && self.handshake.is_confirmed;
+        let place = self.paths.iter().position(is_free).filter(|_| may)?;
+        self.open_towards(now, place, network);
+        if is_backup && !self.is_own_backup(place) {
+            self.paths[place].wish(true);
+        }
+        Some(place as u32)
+    }
+
+    /// Gives a path up (RFC 10069 section 3.4), with this code, and whether it did: the last path stays.
+    pub fn abandon_path(&mut self, now: Time, path: u32, code: u64) -> bool {
+        let is_open = |place: usize| self.paths[place].standing == Standing::Open;
+        let (place, all) = (path as usize, 0..self.paths.len());
+        let may = self.state == State::Open
+            && all.contains(&place)
+            && is_open(place)
+            && all.into_iter().any(|other| other != place && is_open(other));
+        if may {
+            self.abandon(now, place, code);
+        }
+        may
+    }
+
+    /// Tells the peer whether a path is a backup from now on (section 3.3), and whether it did.
+    pub fn set_path_status(&mut self, path: u32, is_backup: bool) -> bool {
+        let may = self.multipath.is_some() && self.state == State::Open;
+        let path = self.paths.get_mut(path as usize).filter(|path| may && path.standing == Standing::Open);
+        path.map(|path| path.wish(is_backup)).is_some()
+    }
+
+    /// The paths that have been used, by path ID.
+    pub fn live_paths(&self) -> impl Iterator<Item = LivePath> + '_ {
+        let used = self.paths.iter().enumerate().filter(|(_, path)| path.standing != Standing::Unused);
+        used.map(|(place, path)| {
+            let Address { network, port, host } = path.route.address;
+            LivePath {
+                path: place as u32,
+                network,
+                host,
+                port,
+                is_open: path.standing == Standing::Open,
+                is_validated: path.is_ready,
+                is_silent: path.is_ready && path.rtt.back_offs() > 0,
+                is_backup: self.is_own_backup(place),
+                is_peers_backup: path.news.wish.is_some_and(|(_, is_backup)| is_backup),
+                traffic: path.traffic,
+                srtt: path.rtt.srtt(),
+                cwnd: path.congestion.window(),
+            }
+        })
     }
 
     /// The port of this end and the peer's, as its packets have them.

@@ -7,7 +7,7 @@ use super::config::Migration;
 use super::connection::{Connection, State};
 use super::errors::code;
 use super::parameters::LEAST_DATAGRAM;
-use super::path::{AMPLIFICATION, Address, Challenge, Route};
+use super::path::{AMPLIFICATION, Address, Challenge, Route, Standing};
 use super::sent_packets::Content;
 use super::space::SpaceId;
 use crate::endpoint::CloseReason;
@@ -91,12 +91,13 @@ impl Connection {
             && self.multipath.is_none()
             && self.paths[0].rtt.back_offs() >= FAILED_AFTER
             && count > 1
-            && self.may_migrate();
+            && self.may_migrate(0);
         if may {
             let Address { network, port, host } = self.paths[0].route.address;
             let network = PathId((network.0 + 1) % count);
             self.go_on_from(
                 now,
+                0,
                 Address { network, port, host },
                 Move { has_new_id: true, is_same_host: false },
             );
@@ -104,32 +105,34 @@ impl Connection {
         may
     }
 
-    /// The client has another address, or another port alone, on the path that it uses, and says so (section
+    /// The client has another address, or another port alone, on a path that it uses, and says so (section
     /// 9.2). Returns false where it may not, so that its packets go on as from behind a NAT.
-    pub fn change_address(&mut self, now: Time, is_same_host: bool) -> bool {
-        let may = self.may_migrate();
+    pub fn change_address(&mut self, now: Time, path: u32, is_same_host: bool) -> bool {
+        let place = path as usize;
+        let may = place < self.paths.len() && self.may_migrate(place);
         if may {
-            let address = self.paths[0].route.address;
-            self.go_on_from(now, address, Move { has_new_id: true, is_same_host });
+            let address = self.paths[place].route.address;
+            self.go_on_from(now, place, address, Move { has_new_id: true, is_same_host });
         }
         may
     }
 
-    fn may_migrate(&self) -> bool {
+    fn may_migrate(&self, place: usize) -> bool {
         self.side == Side::A
             && self.handshake.is_confirmed
             && !self.peer.disable_active_migration
+            && self.paths[place].standing == Standing::Open
             // Section 9.5: not with an ID that was used elsewhere.
-            && self.paths[0].peer_ids.has_spare()
+            && self.paths[place].peer_ids.has_spare()
     }
 
     /// A client goes on, from another address of its own, with the server at this address.
-    fn go_on_from(&mut self, now: Time, address: Address, how: Move) {
+    fn go_on_from(&mut self, now: Time, place: usize, address: Address, how: Move) {
         // The server's address is known to be its own.
-        self.take_route(0, Route::new(address, true), how);
+        self.take_route(place, Route::new(address, true), how);
         let challenge = self.challenge(now);
-        self.paths[0].route.challenge = Some(challenge);
-        self.paths[0].previous = None;
+        self.paths[place].route.challenge = Some(challenge);
+        self.paths[place].previous = None;
         // Section 8.4 of draft-ietf-quic-ack-frequency-14.
         self.wants.immediate_ack = self.asks_for_acknowledgements();
     }

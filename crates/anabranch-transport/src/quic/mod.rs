@@ -71,6 +71,7 @@ pub use config::{Config, Profile};
 pub use connection::Connection;
 pub use errors::code;
 pub use listener::Listener;
+pub use live::LivePath;
 pub use parameters::Parameters;
 pub use stats::Stats;
 

@@ -62,10 +62,15 @@ impl Connection {
         let seed = self.numbers.bits();
         let scheduler = self.parameters.scheduler.build(seed);
         self.multipath = Some(Multipath { scheduler, views: Vec::new() });
+        self.permit_paths(own.min(peers));
+    }
+
+    /// There are path IDs up to this one.
+    fn permit_paths(&mut self, greatest: u32) {
         let (limit, length) = (self.peer.active_connection_id_limit, self.parameters.connection_id_bytes);
-        for place in 1..=own.min(peers) as usize {
+        for place in self.paths.len()..=greatest as usize {
             let seed = self.numbers.bits();
-            let control = self.control_of(self.group.clone().as_ref(), place, seed);
+            let control = self.control_of(None, place, seed);
             let mut path = Path::new(&self.parameters, control, self.datagram_bytes, Standing::Unused);
             path.own_ids.fill(limit.min(IDS_EACH), length, &mut self.numbers);
             path.own_ids.to_announce.push_front(0);
@@ -75,13 +80,12 @@ impl Connection {
 
     /// The greatest path ID that this end permits; [`None`] without multipath.
     pub(super) fn greatest_path_id(&self) -> Option<u32> {
-        let may = self.parameters.multipath && !self.is_live;
-        may.then(|| self.mtus.len() as u32 - 1)
+        self.parameters.multipath.then(|| self.mtus.len() as u32 - 1)
     }
 
     /// A client opens the paths for which both ends have issued IDs (section 3.1).
     pub(super) fn open_paths(&mut self, now: Time) {
-        if self.multipath.is_none() || self.side == Side::B || !self.handshake.is_confirmed {
+        if self.multipath.is_none() || self.side == Side::B || !self.handshake.is_confirmed || self.is_live {
             return;
         }
         for place in 1..self.paths.len() {
@@ -92,16 +96,27 @@ impl Connection {
             let first = self.parameters.path;
             // The flow's other paths, in their order.
             let network = PathId(if place as u8 <= first { place as u8 - 1 } else { place as u8 });
-            // The server's address is known to be its own; that the path works is not.
-            let route = Route::new(Address { network, port: self.ports[1], host: 0 }, true);
-            self.open_path(now, place, route);
-            self.paths[place].news.backup = self.parameters.backup.contains(&network.0);
+            self.open_towards(now, place, network);
+        }
+    }
+
+    /// A client opens a path between this pair of addresses.
+    pub(super) fn open_towards(&mut self, now: Time, place: usize, network: PathId) {
+        // The server's address is known to be its own; that the path works is not.
+        let route = Route::new(Address { network, port: self.ports[1], host: 0 }, true);
+        self.open_path(now, place, route);
+        if self.parameters.backup.contains(&network.0) {
+            self.paths[place].wish(true);
         }
     }
 
     /// Packets come, or go, on a path ID that has not been used.
     pub(super) fn open_path(&mut self, now: Time, place: usize, route: Route) {
         let challenge = self.challenge(now);
+        if let Some(group) = self.group.clone() {
+            let seed = self.numbers.bits();
+            self.paths[place].congestion.control = self.control_of(Some(&group), place, seed);
+        }
         let path = &mut self.paths[place];
         path.standing = Standing::Open;
         path.route = route;
@@ -153,12 +168,13 @@ impl Connection {
             Frame::PathsBlocked { limit } => {
                 self.place_in_frame(limit)?;
             }
-            // Section 4.6: it never lowers the limit; this end opens as many paths as it has.
+            // Section 4.6: it never lowers the limit.
             Frame::MaxPathId { limit } => {
                 self.place_in_frame(0)?;
                 if self.peer.initial_max_path_id.is_some_and(|first| limit < first) {
                     return Err(violation(code::PROTOCOL_VIOLATION, "the limit of path IDs is lowered"));
                 }
+                self.permit_paths(limit.min(self.greatest_path_id().unwrap_or(0)));
             }
             _ => {}
         }
@@ -173,7 +189,7 @@ impl Connection {
         }
         path.standing = Standing::Abandoned;
         path.is_ready = false;
-        path.news = News { abandon: Some(code), ..News::default() };
+        path.news = News { abandon: Some(code), status: false, ..path.news };
         path.peer_ids = super::connection_ids::PeerIds::default();
         path.own_ids.to_announce.clear();
         (path.route.challenge, path.route.response) = (None, None);
@@ -182,6 +198,10 @@ impl Connection {
         let contents = path.space.forget_sent(&mut path.congestion);
         for content in contents {
             self.on_content_lost(SpaceId::Data(place), content, matches!(content, Content::Datagram(_)));
+        }
+        if self.group.is_some() {
+            // Its window is none of the group's any more.
+            self.paths[place].congestion.control = self.control_of(None, place, 0);
         }
         self.report_state(place, PathState::Inactive);
         if self.paths.iter().all(|path| path.standing != Standing::Open) {
@@ -202,24 +222,38 @@ impl Connection {
         self.paths[place].is_ready && self.paths[place].rtt.back_offs() == 0 && self.may_send_on(place)
     }
 
-    /// The first path on which packets may be sent, one that works if there is one, and otherwise one that
-    /// has been silent for the fewest probe timeouts.
+    /// The first path that works, and where none does the one that was heard of last.
     pub(super) fn first_open(&self) -> Option<usize> {
-        let open = (0..self.paths.len()).filter(|place| self.may_send_on(*place));
-        open.min_by_key(|place| (!self.paths[*place].is_ready, self.paths[*place].rtt.back_offs()))
+        (0..self.paths.len()).find(|place| self.works(*place)).or_else(|| self.last_heard())
     }
 
-    /// The path on which the packets of a path are acknowledged (section 5.4). Where none works it is their
-    /// own: they have come on it, and without acknowledgements no path ever works again.
+    /// The path on which packets may be sent that was heard of last. Where none seems to work, this one does
+    /// in one direction at least: the peer may have acknowledged its packets on a path that is dead.
+    fn last_heard(&self) -> Option<usize> {
+        let open = (0..self.paths.len()).filter(|place| self.may_send_on(*place));
+        open.rev().max_by_key(|place| (self.paths[*place].is_ready, self.paths[*place].heard_at))
+    }
+
+    /// The path on which the packets of a path are acknowledged (section 5.4). Where none works it is one on
+    /// which they come: without acknowledgements no path ever works again.
     pub(super) fn acknowledges(&self, place: usize) -> Option<usize> {
-        let own = self.may_send_on(place).then_some(place);
-        let mut working = (0..self.paths.len()).filter(|place| self.works(*place));
-        let chosen = match self.parameters.ack_path {
-            AckPath::Same if self.works(place) || !self.paths[place].is_ready => own,
-            AckPath::Fastest => working.min_by_key(|place| self.paths[*place].rtt.srtt()),
-            AckPath::First | AckPath::Same => working.next(),
-        };
-        chosen.or(own).or_else(|| self.first_open())
+        let first = || self.first_open();
+        match self.parameters.ack_path {
+            AckPath::Same if self.works(place) || self.may_send_on(place) && self.is_best(place) => {
+                Some(place)
+            }
+            AckPath::Fastest => {
+                let working = (0..self.paths.len()).filter(|place| self.works(*place));
+                working.min_by_key(|place| self.paths[*place].rtt.srtt()).or_else(first)
+            }
+            AckPath::First | AckPath::Same => first(),
+        }
+    }
+
+    /// Whether a path that does not work is as good as any to acknowledge what comes there: it is not validated
+    /// yet, or no other one works.
+    fn is_best(&self, place: usize) -> bool {
+        !self.paths[place].is_ready || !(0..self.paths.len()).any(|place| self.works(place))
     }
 
     /// The spaces whose packets are acknowledged by those of this one.
@@ -278,14 +312,23 @@ impl Connection {
         decision
     }
 
+    /// Whether this end wants a path to be a backup.
+    pub(super) fn is_own_backup(&self, place: usize) -> bool {
+        let path = &self.paths[place];
+        match path.news.own_wish {
+            (0, _) => self.parameters.backup.contains(&path.route.address.network.0),
+            (_, is_backup) => is_backup,
+        }
+    }
+
     /// What the scheduler may know of a path.
     fn view(&self, now: Time, place: usize, any_works: bool) -> PathView {
         let path = &self.paths[place];
         let (congestion, state) = (&path.congestion, path.congestion.control.state());
-        let is_own_backup = self.parameters.backup.contains(&path.route.address.network.0);
         let mut view = PathView::new(PathId(place as u8));
-        view.is_usable = self.works(place) || (!any_works && path.is_ready && self.may_send_on(place));
-        view.is_backup = is_own_backup || path.news.wish.is_some_and(|(_, is_backup)| is_backup);
+        view.is_usable =
+            self.works(place) || (!any_works && path.is_ready && self.last_heard() == Some(place));
+        view.is_backup = self.is_own_backup(place) || path.news.wish.is_some_and(|(_, is_backup)| is_backup);
         // A copy leaves when the first one does, whatever the pace of its own path.
         let is_paced = self.parameters.scheduler != scheduler::Config::Redundant;
         view.has_room = congestion.has_room() && (!is_paced || congestion.held_until(now).is_none());

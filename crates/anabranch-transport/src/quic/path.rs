@@ -31,8 +31,10 @@ pub(super) enum Standing {
 pub(super) struct News {
     /// The code with which it is given up, until that is sent.
     pub(super) abandon: Option<u64>,
-    /// Whether the peer is to hear that the path is a backup.
-    pub(super) backup: bool,
+    /// Whether the peer is to hear the latest wish of this end.
+    pub(super) status: bool,
+    /// How many wishes this end has had, and whether by the latest one the path is a backup.
+    pub(super) own_wish: (u64, bool),
     /// The latest wish of the peer that has come: its number, and whether the path is a backup.
     pub(super) wish: Option<(u64, bool)>,
 }
@@ -45,6 +47,10 @@ pub(super) struct Path {
     pub(super) is_ready: bool,
     pub(super) news: News,
     pub(super) repairs: Repairs,
+    /// When a packet came last.
+    pub(super) heard_at: Time,
+    /// Bytes of UDP payload that were sent and that came.
+    pub(super) traffic: [u64; 2],
     /// The place of the path on which its packets were acknowledged last.
     pub(super) acknowledged_on: usize,
     pub(super) space: Space,
@@ -78,6 +84,8 @@ impl Path {
             is_ready: standing == Standing::Open,
             news: News::default(),
             repairs: Repairs::default(),
+            heard_at: Time::ZERO,
+            traffic: [0; 2],
             acknowledged_on: 0,
             space: Space::default(),
             rtt: parameters.rtt(),
@@ -89,6 +97,12 @@ impl Path {
             previous: None,
             answer: None,
         }
+    }
+
+    /// This end wants the path to be a backup, or not, and the peer is to hear so (RFC 10069 section 3.3).
+    pub(super) fn wish(&mut self, is_backup: bool) {
+        self.news.own_wish = (self.news.own_wish.0 + 1, is_backup);
+        self.news.status = true;
     }
 
     /// When a challenge is due, or a validation fails.
@@ -109,7 +123,12 @@ impl Path {
         !self.own_ids.to_announce.is_empty()
             || !self.peer_ids.to_retire.is_empty()
             || self.news.abandon.is_some()
-            || self.news.backup
+            || self.has_status_to_send()
+    }
+
+    /// Whether the peer is to hear a wish: who does not know the path yet may ignore it, as noq does.
+    pub(super) fn has_status_to_send(&self) -> bool {
+        self.news.status && self.is_ready
     }
 }
 

@@ -69,6 +69,7 @@ impl Connection {
             self.open_path(now, place, Route::new(from, false));
         }
         let path = &mut self.paths[place];
+        path.traffic[1] += u64::from(bytes);
         if from == path.route.address {
             path.route.on_received(bytes);
         } else if let Some(previous) = path.previous.as_mut().filter(|route| route.address == from) {
@@ -176,6 +177,9 @@ impl Connection {
         }
         // It counts as arrived before its frames are looked at, so that what they bring about acknowledges
         // it.
+        if let SpaceId::Data(place) = id {
+            self.paths[place].heard_at = now;
+        }
         let rule = self.rule_of(id);
         let elicits = packet.elicits_ack();
         let space = self.space_mut(id);

@@ -74,7 +74,7 @@ impl Connection {
     /// Whether this token is that of the ID that is used for the peer (section 10.3.1).
     pub fn is_reset_by(&self, token: &[u8; 16]) -> bool {
         let is_alive = matches!(self.state, State::Opening | State::Open | State::Closing(_));
-        is_alive && self.paths[0].peer_ids.is_reset_by(token)
+        is_alive && self.paths.iter().any(|path| path.peer_ids.is_reset_by(token))
     }
 
     /// The peer has forgotten the connection: nothing is sent any more.

@@ -267,6 +267,7 @@ impl Connection {
         let is_first_of_client =
             self.side == Side::A && making.packets.iter().any(|p| p.level == Level::Handshake);
         self.paths[place].route.on_sent(bytes);
+        self.paths[place].traffic[0] += u64::from(bytes);
         self.stats.datagrams_sent += 1;
         self.stats.acks_sent += u64::from(!elicits);
         if elicits {

@@ -38,7 +38,7 @@ pub(super) enum Content {
         path: u8,
         code: u64,
     },
-    PathBackup(u8),
+    PathStatus(u8),
     ResetStream(u64),
     RetireConnectionId {
         path: u8,

@@ -90,7 +90,11 @@ async fn listen(words: &Words) -> Outcome<()> {
         .with_single_cert(chain(words)?, key)?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let tls = QuicServerConfig::with_initial(Arc::new(tls), initial_suite()?)?;
-    let endpoint = endpoint(words, Some(ServerConfig::with_crypto(Arc::new(tls))))?;
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
+    if let Some(transport) = transport(words)? {
+        config.transport_config(transport);
+    }
+    let endpoint = endpoint(words, Some(config))?;
     let asks = words.contains_key("retry");
     let (newest, current) = watch::channel(None);
     let (accepting, own) = (endpoint.clone(), newest.clone());
@@ -125,7 +129,10 @@ async fn connect(words: &Words) -> Outcome<()> {
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let tls = QuicClientConfig::with_initial(Arc::new(tls), initial_suite()?)?;
     let endpoint = endpoint(words, None)?;
-    let config = ClientConfig::new(Arc::new(tls));
+    let mut config = ClientConfig::new(Arc::new(tls));
+    if let Some(transport) = transport(words)? {
+        config.transport_config(transport);
+    }
     let connection = endpoint.connect_with(config, words["remote"].parse()?, "localhost")?.await?;
     begin(&connection);
     let (_newest, current) = watch::channel(Some(connection));
@@ -135,6 +142,7 @@ async fn connect(words: &Words) -> Outcome<()> {
 /// Says that a connection is open, and later that it has ended; a server's answers.
 fn begin(connection: &Connection) {
     say("connected", "");
+    watch_paths(connection);
     let closing = connection.clone();
     tokio::spawn(async move {
         match closing.closed().await {
@@ -214,6 +222,7 @@ async fn obey(endpoint: &Endpoint, mut current: watch::Receiver<Option<Connectio
                 connection.close(VarInt::from_u64(code.parse()?)?, b"");
                 say("closing", "");
             }
+            _ if steer(&connection, &words).await? => {}
             _ => return Err(format!("what is {line:?}?").into()),
         }
     }

@@ -314,3 +314,46 @@ fn section_4_frames_that_break_a_rule_end_the_connection() {
     assert_eq!(drill.violation(), None);
     assert_eq!(drill.end.paths[1].standing, Standing::Abandoned);
 }
+
+/// Section 4.6: a limit that grows permits the paths up to this end's own, and issues IDs for them.
+#[test]
+fn section_4_6_a_limit_grows() {
+    let mut drill = Drill::open_with(&two(), |peer| peer.initial_max_path_id = Some(0));
+    assert_eq!(drill.end.paths.len(), 1);
+    for limit in [0, 1, 1_000_000] {
+        drill.frame(Frame::MaxPathId { limit });
+        assert_eq!(drill.end.paths.len(), if limit == 0 { 1 } else { 2 });
+    }
+    assert_eq!(drill.violation(), None);
+}
+
+/// Section 3.3: each wish about a path has a number of its own, and the latest one counts.
+#[test]
+fn section_3_3_wishes_change() {
+    let mut pair = Pair::open(&two());
+    pair.run_for(ms(300));
+    for (turn, is_backup) in [true, false, true].into_iter().enumerate() {
+        pair.act(Side::A, |end| assert!(end.set_path_status(1, is_backup)));
+        pair.run_for(ms(300));
+        assert_eq!(pair.ends[1].paths[1].news.wish, Some((turn as u64 + 1, is_backup)));
+        assert_eq!(pair.ends[0].is_own_backup(1), is_backup);
+    }
+    assert!(!pair.ends[0].set_path_status(7, true));
+}
+
+/// Section 5.4: a peer that acknowledges all on the first path, which dies. It finds that by its own pings, and
+/// everything goes on the other one.
+#[test]
+fn a_peer_that_acknowledges_on_a_dead_path_finds_another_one() {
+    let keep_alive = Some(Duration::from_secs(1));
+    let peers = Config { ack_path: Some(AckPath::First), backup: vec![1], keep_alive, ..two() };
+    let mut pair = Pair::seeded([&Config { backup: vec![1], keep_alive, ..two() }, &peers], 1);
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(ms(500));
+    pair.write(Side::A, 300_000);
+    pair.run_for(Duration::from_secs(5));
+    pair.wires.dead.push(PathId(0));
+    pair.write(Side::A, 300_000);
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.received_bytes(Side::B), 600_000);
+}

@@ -168,9 +168,9 @@ impl Content {
             if *destination.get_or_insert(to) != to {
                 continue;
             }
-            let other = keys.paths.iter_mut().find(|(id, ..)| level == Level::OneRtt && *id == to);
-            let path_id = other.as_ref().map_or(0, |(_, path, _)| *path);
-            let largest = other.map_or(&mut keys.largest[level.space()], |(_, _, largest)| largest);
+            let other = keys.paths.iter_mut().find(|path| level == Level::OneRtt && path.ids.contains(&to));
+            let path_id = other.as_ref().map_or(0, |path| path.number);
+            let largest = other.map_or(&mut keys.largest[level.space()], |path| &mut path.largest);
             let Some(key) = &mut keys.opening[level as usize] else {
                 parsed.without_key += 1;
                 parsed.without_key_at.get_or_insert(at);
@@ -180,7 +180,7 @@ impl Content {
                 parsed.forged += 1;
                 continue;
             };
-            let Opened { number, number_bytes, key_phase, is_regular, content } = opened;
+            let Opened { number, number_bytes, key_phase, key_updates, is_regular, content } = opened;
             *largest = (*largest).max(Some(number));
             if parsed.without_key + parsed.forged == 0 {
                 parsed.reset = None;
@@ -201,7 +201,7 @@ impl Content {
                     number,
                     number_bytes,
                     key_phase,
-                    key_updates: 0,
+                    key_updates,
                     frames: frames.into(),
                     parameters: None,
                 }),

@@ -17,9 +17,18 @@ pub struct Keys<P> {
     pub original: Option<ConnectionId>,
     /// The largest number that has arrived in each packet number space, of data in that of path 0.
     pub(super) largest: [Option<u64>; 3],
-    /// The connection IDs of other paths than 0 (RFC 10069), each with its path ID, and the largest number
-    /// that has arrived there.
-    pub paths: Vec<(ConnectionId, u32, Option<u64>)>,
+    /// The other paths than 0 (RFC 10069).
+    pub(super) paths: Vec<Path>,
+}
+
+/// What tells the packets of a path from those of others.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) number: u32,
+    /// The connection IDs to which they come.
+    pub(super) ids: Vec<ConnectionId>,
+    /// The largest number that has arrived.
+    pub(super) largest: Option<u64>,
 }
 
 impl<P> Default for Keys<P> {
@@ -41,6 +50,15 @@ impl<P> Keys<P> {
     pub fn set(&mut self, level: Level, [sealing, opening]: [P; 2]) {
         self.sealing[level as usize] = Some(sealing);
         self.opening[level as usize] = Some(opening);
+    }
+
+    /// The connection IDs to which packets of another path than 0 come from now on.
+    pub fn set_ids(&mut self, path: u32, ids: impl IntoIterator<Item = ConnectionId>) {
+        let ids = ids.into_iter().collect();
+        match self.paths.iter_mut().find(|known| known.number == path) {
+            Some(known) => known.ids = ids,
+            None => self.paths.push(Path { number: path, ids, largest: None }),
+        }
     }
 }
 
@@ -231,13 +249,50 @@ mod tests {
         assert_eq!(arrives(&packets[4]), None);
     }
 
+    /// RFC 10069 section 2.5: on a path on which nothing has come since the last update, both the phase
+    /// before and the next one have the other bit.
+    #[test]
+    fn keys_are_updated_on_paths_that_sleep() {
+        let [mut own, mut peer] = short();
+        let other = id("0102030405060708");
+        peer.set_ids(1, [other]);
+        let mut sent = |path: u32, number, updates: u32| {
+            let frames = [Frame::Ping, Frame::Ping].into_iter().collect();
+            let empty = packet(Level::OneRtt, [""; 2], number, 2);
+            let destination = if path == 0 { id("0807060504030201") } else { other };
+            let (path_id, key_phase) = (path, updates % 2 == 1);
+            let packet = Packet { key_phase, key_updates: updates, frames, path_id, destination, ..empty };
+            let mut bytes = Vec::new();
+            own.seal(&[packet], &mut Store::default(), &mut bytes);
+            bytes
+        };
+        // The last one of path 1 before the first update comes late, and the one of the second update first.
+        let late = sent(1, 0, 0);
+        let packets = [sent(0, 0, 0), sent(0, 1, 1), sent(1, 1, 2), sent(0, 2, 2), sent(1, 2, 3)];
+        let mut arrives = |bytes: &[u8]| {
+            let parsed = Content::parse(&mut bytes.to_vec(), 8, &mut peer, &mut Store::default()).unwrap();
+            match parsed.content {
+                Content::Packets(packets) => packets.first().map(|packet| packet.key_updates),
+                _ => None,
+            }
+        };
+        assert_eq!(packets[..2].iter().map(|bytes| arrives(bytes)).collect::<Vec<_>>(), [Some(0), Some(1)]);
+        assert_eq!(arrives(&late), Some(0));
+        let mut forged = packets[2].clone();
+        *forged.last_mut().unwrap() ^= 1;
+        assert_eq!(arrives(&forged), None);
+        let rest: Vec<_> = packets[2..].iter().map(|bytes| arrives(bytes)).collect();
+        assert_eq!(rest, [Some(2), Some(2), Some(3)]);
+    }
+
     /// RFC 10069 section 2.4: IV, path and number give the nonce.
     #[test]
     fn the_nonce_of_a_path_is_that_of_the_rfc() {
         let key = |iv: &str| Real::of_key([7; 32], hex(iv).try_into().unwrap());
         let sealed = |mut key: Real, path, number| {
             let mut content = *b"content";
-            let tag = key.seal(Envelope { path, number, key_phase: false, header: &[] }, &mut content);
+            let tag = key
+                .seal(Envelope { path, number, key_phase: false, key_updates: 0, header: &[] }, &mut content);
             (content, tag)
         };
         let of_path = sealed(key("6b26114b9cba2b63a9e8dd4f"), 3, 54_321);

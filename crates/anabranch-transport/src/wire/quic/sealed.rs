@@ -30,7 +30,8 @@ pub(super) fn seal<P: Protection>(packet: &Packet, key: &mut P, fields: &mut imp
     packet.frames.iter().for_each(|frame| frame.emit(fields, out));
     let (header, content) = out[start..].split_at_mut(content_at - start);
     let key_phase = packet.key_phase && is_short;
-    let envelope = Envelope { path: packet.path_id, number: packet.number, key_phase, header };
+    let (path, number, key_updates) = (packet.path_id, packet.number, packet.key_updates);
+    let envelope = Envelope { path, number, key_phase, key_updates, header };
     let tag = key.seal(envelope, content);
     out.extend(tag);
     let bits = key.mask(sample(&out[number_at..]).expect("number and content have four bytes together"));
@@ -60,6 +61,7 @@ pub(super) struct Opened<'a> {
     pub(super) number: u64,
     pub(super) number_bytes: u8,
     pub(super) key_phase: bool,
+    pub(super) key_updates: u32,
     /// Whether the bits that have to be 0 are.
     pub(super) is_regular: bool,
     pub(super) content: &'a [u8],
@@ -82,13 +84,12 @@ pub(super) fn open<'a, P: Protection>(
     let number = decode_packet_number(truncated, number_bytes, largest);
     let is_short = first & 0x80 == 0;
     let key_phase = is_short && first & 4 != 0;
-    if !key.open(Envelope { path, number, key_phase, header }, sealed) {
-        return None;
-    }
+    let key_updates = key.open(Envelope { path, number, key_phase, key_updates: 0, header }, sealed)?;
     let reserved = if is_short { 0x18 } else { 0x0c };
     let content = sealed.split_at(sealed.len() - TAG_BYTES).0;
     let is_regular = first & reserved == 0;
-    Some(Opened { number, number_bytes: number_bytes as u8, key_phase, is_regular, content })
+    let number_bytes = number_bytes as u8;
+    Some(Opened { number, number_bytes, key_phase, key_updates, is_regular, content })
 }
 
 #[cfg(test)]

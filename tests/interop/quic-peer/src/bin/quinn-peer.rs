@@ -8,3 +8,14 @@ include!("../peer.rs");
 fn keep_ids(config: &mut EndpointConfig) {
     config.cid_generator(|| Box::new(quinn_proto::HashedConnectionIdGenerator::from_key(7)));
 }
+
+/// It has one path at a time.
+fn transport(_words: &Words) -> Outcome<Option<Arc<stack::TransportConfig>>> {
+    Ok(None)
+}
+
+fn watch_paths(_connection: &Connection) {}
+
+async fn steer(_connection: &Connection, _words: &[&str]) -> Outcome<bool> {
+    Ok(false)
+}

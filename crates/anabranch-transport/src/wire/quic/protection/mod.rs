@@ -21,6 +21,8 @@ pub struct Envelope<'a> {
     pub number: u64,
     /// The key phase bit, which only short headers have.
     pub key_phase: bool,
+    /// Of a packet that is sealed: how many key updates came before it.
+    pub key_updates: u32,
     /// The header without its mask, packet number included.
     pub header: &'a [u8],
 }
@@ -30,8 +32,9 @@ pub trait Protection {
     /// Seals content, and gives the tag that follows it.
     fn seal(&mut self, envelope: Envelope<'_>, content: &mut [u8]) -> [u8; TAG_BYTES];
 
-    /// Opens content with its tag behind it; whether it is genuine. The content of one that is not is lost.
-    fn open(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> bool;
+    /// Opens content with its tag behind it, and says how many key updates its key comes after; [`None`] if
+    /// it is not genuine. Its content is lost then.
+    fn open(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> Option<u32>;
 
     /// The mask of the first byte, of which five bits count, and of the packet number (RFC 9001 section
     /// 5.4.1).
@@ -51,8 +54,8 @@ impl Protection for Plain {
         [0; TAG_BYTES]
     }
 
-    fn open(&mut self, _: Envelope<'_>, sealed: &mut [u8]) -> bool {
-        sealed.ends_with(&[0; TAG_BYTES])
+    fn open(&mut self, _: Envelope<'_>, sealed: &mut [u8]) -> Option<u32> {
+        sealed.ends_with(&[0; TAG_BYTES]).then_some(0)
     }
 
     fn mask(&self, _: &[u8; SAMPLE_BYTES]) -> [u8; 5] {

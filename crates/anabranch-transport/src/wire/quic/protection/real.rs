@@ -25,6 +25,8 @@ pub struct Real {
     /// The key of the next phase, and where those after it come from.
     next: Option<(Box<dyn PacketKey>, Later)>,
     phase: bool,
+    /// How many phases came before the current one.
+    updates: u32,
     /// The lowest number of the current phase on each path ID on which it has been seen.
     first: Vec<(u32, u64)>,
 }
@@ -97,15 +99,36 @@ impl Real {
     fn new(keys: DirectionalKeys, later: Option<Later>) -> Self {
         let next = later.map(Later::advance);
         let (header, current) = (keys.header, keys.packet);
-        Self { header, previous: None, current, next, phase: false, first: vec![(0, 0)] }
+        Self { header, previous: None, current, next, phase: false, updates: 0, first: vec![(0, 0)] }
     }
 
     /// Whether a packet is of the next phase: with the other key phase bit, and no older than this phase.
     fn is_next(&self, envelope: Envelope<'_>) -> bool {
         self.next.is_some()
             && envelope.key_phase != self.phase
-            // On a path that is new in this phase it may be late, of the one before.
-            && self.first(envelope.path).map_or(self.previous.is_none(), |first| envelope.number >= first)
+            && match self.first(envelope.path) {
+                Some(first) => envelope.number >= first,
+                // On a path that is new in this phase it may be late, of the one before.
+                None => self.previous.is_none() || envelope.key_updates > self.updates,
+            }
+    }
+
+    /// Opens a packet with the key of the next phase, on a path that is new in this one, where its number
+    /// does not say that it is of the next phase; whether it is.
+    fn opens_as_next(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> bool {
+        if envelope.key_phase == self.phase || self.first(envelope.path).is_some() {
+            return false;
+        }
+        let Some((next, _)) = &self.next else { return false };
+        // What a key does not open is lost, and the one before may open it.
+        let mut content = sealed.to_vec();
+        let Envelope { path, number, header, .. } = envelope;
+        let is_next = next.decrypt_in_place_for_path(path, number, header, &mut content).is_ok();
+        if is_next {
+            sealed.copy_from_slice(&content);
+            self.update(envelope);
+        }
+        is_next
     }
 
     /// The lowest number of the current phase on a path.
@@ -128,6 +151,7 @@ impl Real {
             self.previous = Some(mem::replace(&mut self.current, next));
             self.next = Some(later.advance());
             self.phase = envelope.key_phase;
+            self.updates += 1;
             self.first = vec![(envelope.path, envelope.number)];
         }
     }
@@ -144,20 +168,24 @@ impl Protection for Real {
         tag.as_ref().try_into().expect("every tag has 16 bytes")
     }
 
-    fn open(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> bool {
+    fn open(&mut self, envelope: Envelope<'_>, sealed: &mut [u8]) -> Option<u32> {
         let is_next = self.is_next(envelope);
+        if !is_next && self.opens_as_next(envelope, sealed) {
+            return Some(self.updates);
+        }
         let Envelope { path, number, header, .. } = envelope;
-        let is_genuine = self.key(envelope).decrypt_in_place_for_path(path, number, header, sealed).is_ok();
-        if is_genuine && is_next {
+        self.key(envelope).decrypt_in_place_for_path(path, number, header, sealed).ok()?;
+        if is_next {
             self.update(envelope);
-        } else if is_genuine && envelope.key_phase == self.phase {
+        } else if envelope.key_phase == self.phase {
             // Those of one phase may overtake each other.
             match self.first.iter_mut().find(|(known, _)| *known == path) {
                 Some((_, first)) => *first = number.min(*first),
                 None => self.first.push((path, number)),
             }
         }
-        is_genuine
+        let is_late = self.next.is_some() && envelope.key_phase != self.phase;
+        Some(self.updates.saturating_sub(u32::from(is_late)))
     }
 
     fn mask(&self, sample: &[u8; SAMPLE_BYTES]) -> [u8; 5] {
