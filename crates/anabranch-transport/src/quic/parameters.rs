@@ -67,6 +67,8 @@ pub struct Parameters {
     pub(super) coupling: coupled::Config,
     pub(super) ack_path: AckPath,
     pub(super) reinjection: bool,
+    pub(super) path_idle_timeout: Option<Duration>,
+    pub(super) pin_streams: bool,
     pub(super) backup: Vec<u8>,
     pub(super) handshake: Handshake,
     source_port: u16,
@@ -131,6 +133,8 @@ impl Config {
             coupling: self.coupling.clone().unwrap_or_default(),
             ack_path: self.ack_path.unwrap_or_default(),
             reinjection: self.reinjection.unwrap_or(true),
+            path_idle_timeout: self.path_idle_timeout,
+            pin_streams: self.pin_streams.unwrap_or(false),
             backup: self.backup.clone(),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
@@ -167,6 +171,7 @@ impl Config {
         least("initial_rtt", self.initial_rtt, Duration::from_millis(1))?;
         least("idle_timeout", self.idle_timeout, Duration::from_secs(1))?;
         least("keep_alive", self.keep_alive, Duration::from_millis(100))?;
+        least("path_idle_timeout", self.path_idle_timeout, Duration::from_millis(100))?;
         // RFC 9000 section 18.2: 2^14 ms or more is invalid.
         let asked = self.ack_frequency.unwrap_or_default();
         for (key, delay) in
@@ -223,11 +228,18 @@ impl Config {
             ("coupling", self.coupling.is_some()),
             ("ack_path", self.ack_path.is_some()),
             ("reinjection", self.reinjection.is_some()),
+            ("path_idle_timeout", self.path_idle_timeout.is_some()),
+            ("pin_streams", self.pin_streams.is_some()),
             ("backup", !self.backup.is_empty()),
         ] {
             if is_set && !is_multipath {
                 return Err(format!("{key} has an effect with multipath = true only"));
             }
+        }
+        if self.pin_streams == Some(true) && self.scheduler == Some(scheduler::Config::Redundant) {
+            return Err("pin_streams = true is against scheduler = \"redundant\", which sends each packet on \
+                        all paths; leave one of them out"
+                .into());
         }
         match &self.cc {
             Some(cc::Config::Sctp(_)) => {
