@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from anabranch.explain import qlogs
+
 _DATAGRAMS = ("QUIC", "UDP")
 """Protocols of flows whose packets have no numbers that can be read."""
 
@@ -80,6 +82,8 @@ class Explained:
     """What each direction in RTP is worth."""
     seen: tuple[int, ...] = (0, 1)
     """The sides of which the capture shows what held them back: not of one that is far away."""
+    inside: "tuple[qlogs.Explained, ...]" = ()
+    """Of QUIC the ends, where its packets could be opened."""
 
     def parts(self, width: int) -> "Iterator[RenderableType]":
         """Tables and sentences for people."""
@@ -97,6 +101,8 @@ class Explained:
                 yield f"what {rated.section} costs:"
                 yield rated.call.table(width)
         yield "\n".join(self.sentences())
+        for end in self.inside:
+            yield from end.parts(width)
 
     def _table(self, width: int) -> "Iterator[RenderableType]":
         heads = (
@@ -190,6 +196,7 @@ class Explained:
                 asdict(one) for sender in self.senders if sender for one in sender.expiries
             ],
             "calls": [rated.as_json() for rated in self.calls],
+            "inside": [end.as_json() for end in self.inside],
             "causes": [asdict(cause) for cause in self.causes],
             "main_cause": None if self.main is None else asdict(self.main),
             "sentences": self.sentences(),
@@ -376,13 +383,16 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
                 )
                 said += one.sentences(_found_by(file, direction, journeys))
                 rated.append(one)
+    inside = _opened(flow) if flow.protocol == "QUIC" else ()
     if flow.protocol == "QUIC":
-        notes += _of_quic(flow)
+        notes += _of_quic(flow, is_opened=bool(inside))
     notes += said
     worst = _worst(rated)
     named = [] if worst is None else worst.causes([])
     main = named[0] if named else None
-    return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+    return Explained(
+        flow, None, (None, None), ways, named, main, notes, tuple(rated), inside=inside
+    )
 
 
 def _worst(rated: Sequence[Rated]) -> Call | None:
@@ -390,10 +400,27 @@ def _worst(rated: Sequence[Rated]) -> Call | None:
     return min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
 
 
-def _of_quic(flow: Flow) -> list[str]:
+def _opened(flow: Flow) -> "tuple[qlogs.Explained, ...]":
+    """The ends of a connection of QUIC whose packets could be opened."""
+    from anabranch.explain import qlogs  # noqa: PLC0415 - it reads what is here
+
+    return tuple(qlogs.of_capture(flow))
+
+
+def _of_quic(flow: Flow, *, is_opened: bool) -> list[str]:
     """What the packets that open a connection of QUIC show."""
-    said = ["QUIC encrypts its packet numbers and acknowledgements: what held it back is not seen."]
-    for path in flow.paths[1:]:
+    said = []
+    if not is_opened:
+        said.append(
+            "QUIC encrypts its packet numbers and acknowledgements: what held it back is not seen."
+        )
+    packets = flow.directions(0)[0].packets
+    own = np.isin(packets.quic.packet, np.concatenate([way.sent.row for way in flow.directions(0)]))
+    several = len(np.unique(packets.quic.path[own])) > 1
+    if several:
+        names = ", ".join(path.name for path in flow.paths)
+        said.append(f"The connection has several paths (RFC 10069): {names}.")
+    for path in flow.paths[1:] if not several else ():
         ways = [way for way in path.ways if way is not None]
         began_s = wording.number(min(float(way.sent.sent_s[0]) for way in ways), 4)
         said.append(

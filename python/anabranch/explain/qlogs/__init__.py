@@ -18,7 +18,7 @@ from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
 from anabranch.support import wording
 
-from . import causes
+from . import causes, decrypted
 from .connection import Connection, by_group
 from .records import Reading, events, is_qlog
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-__all__ = ["Explained", "Qlog", "explain", "is_qlog"]
+    from anabranch.explain.captured.flows import Flow
+
+__all__ = ["Explained", "Qlog", "explain", "is_qlog", "of_capture"]
 
 MOST_CONNECTIONS = 1_000
 """The most ends of connections that are read of one file."""
@@ -99,7 +101,7 @@ class Explained:
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
         one, account = self.connection, self.account.ends[0].connection
-        trips = causes.trips(one)
+        trips = causes.trips(one.trips)
         return {
             "connection": one.name,
             "vantage_point": one.side,
@@ -117,6 +119,13 @@ class Explained:
                 "data_bytes": one.into.octets, "goodput_bit_per_s": one.into.rate,
             },
             "lost": dict(one.lost),
+            "paths": {
+                name: {
+                    "packets_sent": path.sent, "bytes_sent": path.sent_octets,
+                    "packets_received": path.received, "lost": path.lost,
+                }
+                for name, path in one.paths.items()
+            },
             "spurious": one.spurious,
             "fates": dict(one.fates),
             "round_trips_ms": None if trips is None else asdict(trips),
@@ -132,6 +141,18 @@ class Explained:
             "main_cause": None if self.main is None else asdict(self.main),
             "sentences": self.sentences(),
         }  # fmt: skip
+
+
+def of_capture(flow: "Flow") -> list[Explained]:
+    """The ends of a connection of QUIC in a capture, as far as its packets could be opened.
+
+    Each is explained as if it had written what it sent and what came. Where a capture shows one
+    place only, the times are those there, and the end that sent more is explained.
+    """
+    found = by_group(decrypted.events(flow), MOST_CONNECTIONS)
+    if len({way.near for side in (0, 1) for way in flow.directions(side)}) == 1:
+        found = sorted(found, key=lambda one: -one.out.octets)[:1]
+    return [_explained(one) for one in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +240,7 @@ def _explained(connection: Connection) -> Explained:
 def _account(connection: Connection) -> accounts.Flow:
     """The time of this end, in the form that simulations have it; of the other one nothing."""
     seconds = dict.fromkeys(accounts.SHOWN, 0.0) | dict(connection.held.seconds)
-    trips = causes.trips(connection)
+    trips = causes.trips(connection.trips)
     srtt_ms = float("nan") if trips is None else trips.least_ms + trips.mean_ms
     took_s = max(connection.end_s - connection.start_s, 1e-9)
     rate = connection.sent_octets * 8 / took_s

@@ -168,9 +168,16 @@ impl Content {
             if *destination.get_or_insert(to) != to {
                 continue;
             }
-            let other = keys.paths.iter_mut().find(|(id, ..)| level == Level::OneRtt && *id == to);
-            let path_id = other.as_ref().map_or(0, |(_, path, _)| *path);
-            let largest = other.map_or(&mut keys.largest[level.space()], |(_, _, largest)| largest);
+            let other = keys.paths.iter().position(|(id, ..)| level == Level::OneRtt && *id == to);
+            let path_id = other.map_or(0, |at| keys.paths[at].1);
+            // A path's numbers go on whichever of its IDs it is called by.
+            let of_path = keys.paths.iter().filter(|(_, path, _)| *path == path_id);
+            let known = of_path.filter_map(|(.., largest)| *largest).max();
+            let largest = match other {
+                None => &mut keys.largest[level.space()],
+                Some(at) => &mut keys.paths[at].2,
+            };
+            *largest = (*largest).max(known.filter(|_| other.is_some()));
             let Some(key) = &mut keys.opening[level as usize] else {
                 parsed.without_key += 1;
                 parsed.without_key_at.get_or_insert(at);
