@@ -141,7 +141,8 @@ def test_a_capture_of_ours_and_its_run_agree(tmp_path: Path, paths: str, transpo
     goodput = summary["load.goodput_kbit_per_s"] * 1e3
     assert told.out.octets * 8 / 8.0 == pytest.approx(goodput, rel=0.01)
     packets = result.traces["packets"].filter(side="a", is_copy=False)
-    assert told.sent == pytest.approx(summary["load.quic.a.packets_sent"], abs=2)
+    # Packets under keys of a phase that begins in the capture behind their own stay closed.
+    assert told.sent == pytest.approx(summary["load.quic.a.packets_sent"], abs=8)
     if len(names) == 1:
         return
     for number, name in enumerate(("p", "q")):
@@ -156,6 +157,6 @@ def test_profile_finds_the_losses_of_a_path(tmp_path: Path) -> None:
     file, result = captured_run(tmp_path, *BOTH)
     sent = result.traces["packets"].filter(side="a", is_copy=False, path=0)
     lost = sent.filter(~sent["fate"].is_in(["delivered", "in_flight"]))
-    measured = main_flow.measure(Capture(file, interface="p@b"))
+    measured = main_flow.measure(Capture(file, interface="one@b"))
     assert measured.losses is not None
     assert int(measured.losses.lost.sum()) == pytest.approx(lost.height, abs=2)

@@ -1,8 +1,8 @@
 //! Packets of QUIC under their protection, where a capture has the secrets (RFC 9001; on several paths RFC
 //! 10069): which connection and path they are of, their numbers, what they acknowledge and carry.
 //!
-//! Only `TLS_CHACHA20_POLY1305_SHA256` is opened, which captures of `anabranch run` have: packets under another
-//! cipher, and those of connections whose beginning is not there, stay closed.
+//! Only `TLS_CHACHA20_POLY1305_SHA256` is opened, which captures of `anabranch run` have: packets under
+//! another cipher, and those of connections whose beginning is not there, stay closed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,7 +55,10 @@ pub(crate) struct Decoder {
 impl fmt::Debug for Decoder {
     /// Without secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Decoder").field("connections", &self.connections.len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Decoder")
+            .field("connections", &self.connections.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -178,7 +178,9 @@ def add_numbers(
             continue
         largest = max(largest, covered[-1])
         patience_s = rule.patience_s(at_s, at_s - outstanding[covered[-1]][1])
-        found.acked[row] = [outstanding.pop(number)[0] for number in covered]
+        # One packet may acknowledge those of several paths.
+        acked = found.acked.setdefault(row, [])
+        acked += [outstanding.pop(number)[0] for number in covered]
         for number in covered:
             due.pop(number, None)
         for number in [*itertools.takewhile(largest.__gt__, outstanding)]:

@@ -156,9 +156,9 @@ pub struct Config {
     /// is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinjection: Option<bool>,
-    /// With `multipath`: how long a path's packets may be without any acknowledgement before the path is given
-    /// up, if another one works (RFC 10069 sections 3.4 and 5.7), from 100 ms on. A path that is given up
-    /// does not come back. Default: none is given up for that.
+    /// With `multipath`: how long a path's packets may be without any acknowledgement before the path is
+    /// given up, if another one works (RFC 10069 sections 3.4 and 5.7), from 100 ms on. A path that is given
+    /// up does not come back. Default: none is given up for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_idle_timeout: Option<Duration>,
     /// With `multipath`: whether all data of a stream goes on the path that carried the first of it, as long

@@ -431,8 +431,8 @@ impl Connection {
         let (SpaceId::Data(place), Some(patience)) = (id, self.parameters.path_idle_timeout) else {
             return None;
         };
-        let is_possible =
-            self.multipath.is_some() && (0..self.paths.len()).any(|other| other != place && self.works(other));
+        let is_possible = self.multipath.is_some()
+            && (0..self.paths.len()).any(|other| other != place && self.works(other));
         let oldest = self.paths[place].space.sent.iter().find(|packet| packet.elicits_ack)?;
         is_possible.then(|| oldest.at + patience)
     }

@@ -237,9 +237,11 @@ impl Config {
             }
         }
         if self.pin_streams == Some(true) && self.scheduler == Some(scheduler::Config::Redundant) {
-            return Err("pin_streams = true is against scheduler = \"redundant\", which sends each packet on \
+            return Err(
+                "pin_streams = true is against scheduler = \"redundant\", which sends each packet on \
                         all paths; leave one of them out"
-                .into());
+                    .into(),
+            );
         }
         match &self.cc {
             Some(cc::Config::Sctp(_)) => {

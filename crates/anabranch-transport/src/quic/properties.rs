@@ -177,16 +177,18 @@ fn multipath_config() -> impl Strategy<Value = Config> {
         proptest::sample::select(vec![vec![], vec![0], vec![1], vec![0, 1]]),
         proptest::option::of(3_000..20_000_u64),
     )
-        .prop_map(|(config, scheduler, coupling, ack_path, [reinjection, pins], backup, patience)| Config {
-            multipath: Some(true),
-            pin_streams: Some(pins && scheduler != scheduler::Config::Redundant),
-            path_idle_timeout: patience.map(Duration::from_millis),
-            scheduler: Some(scheduler),
-            coupling: Some(coupling),
-            ack_path: Some(ack_path),
-            reinjection: Some(reinjection),
-            backup,
-            ..config
+        .prop_map(|(config, scheduler, coupling, ack_path, [reinjection, pins], backup, patience)| {
+            Config {
+                multipath: Some(true),
+                pin_streams: Some(pins && scheduler != scheduler::Config::Redundant),
+                path_idle_timeout: patience.map(Duration::from_millis),
+                scheduler: Some(scheduler),
+                coupling: Some(coupling),
+                ack_path: Some(ack_path),
+                reinjection: Some(reinjection),
+                backup,
+                ..config
+            }
         })
 }
 

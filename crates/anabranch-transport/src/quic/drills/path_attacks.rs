@@ -60,7 +60,9 @@ fn on_second(drill: &mut Drill, number: u64, frames: Vec<Frame>) {
 /// What an end keeps of path IDs: IDs of both ends, and frames about them that wait.
 fn kept(drill: &Drill) -> usize {
     let paths = drill.end.paths.iter();
-    paths.map(|path| path.own_ids.len() + path.own_ids.to_announce.len() + path.peer_ids.to_retire.len()).sum()
+    paths
+        .map(|path| path.own_ids.len() + path.own_ids.to_announce.len() + path.peer_ids.to_retire.len())
+        .sum()
 }
 
 /// Sections 3.2 and 4.4: a peer that issues more IDs for a path than this end keeps, or has it retire IDs
@@ -160,13 +162,17 @@ fn challenges_without_end_bring_one_answer_each_packet() {
         let mut drill = with_two_paths();
         drill.at(150).sent();
         for round in 0..1_000_u64 {
-            let challenge = |each| Frame::PathChallenge { data: (32 * round + each).to_be_bytes() };
+            let challenge = |each: u64| Frame::PathChallenge { data: (32 * round + each).to_be_bytes() };
             let mut frames: Vec<Frame> = (0..32).map(challenge).collect();
             for path in 0..2 {
                 let next = drill.end.paths[path].space.next;
                 if acknowledges && next > 0 {
                     let ranges = [(0, next - 1)].into_iter().collect();
-                    frames.push(Frame::Ack(Box::new(Ack { path: Some(path as u32), ranges, ..Ack::default() })));
+                    frames.push(Frame::Ack(Box::new(Ack {
+                        path: Some(path as u32),
+                        ranges,
+                        ..Ack::default()
+                    })));
                 }
             }
             if round % 2 == 0 {

@@ -231,6 +231,32 @@ mod tests {
         assert_eq!(arrives(&packets[4]), None);
     }
 
+    /// RFC 10069 section 2.5: a phase may begin on another path than the one before.
+    #[test]
+    fn keys_are_updated_on_any_path() {
+        let secret = [5; 32];
+        let [mut sealing, mut opening] = [Real::of_secret(secret), Real::of_secret(secret)];
+        // Path, number and phase.
+        let packets = [
+            (0, 0, false),
+            (1, 0, false),
+            (0, 1, true),
+            (1, 1, true),
+            (1, 2, false),
+            (0, 2, true),
+            (0, 3, false),
+            (1, 3, true),
+        ];
+        for (path, number, key_phase) in packets {
+            let envelope = Envelope { path, number, key_phase, header: &[] };
+            let mut content = *b"content with room for the tag........";
+            let tag = sealing.seal(envelope, &mut content);
+            let mut sealed = content.to_vec();
+            sealed.extend(tag);
+            assert!(opening.open(envelope, &mut sealed), "{path} {number} {key_phase}");
+        }
+    }
+
     /// RFC 10069 section 2.4: IV, path and number give the nonce.
     #[test]
     fn the_nonce_of_a_path_is_that_of_the_rfc() {
