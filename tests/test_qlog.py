@@ -181,7 +181,7 @@ def test_each_path_of_quic_has_what_its_packets_came_to(tmp_path: Path, ack_path
         if event.name == "recovery:packet_lost" and str(event.group_id).startswith("load at a")
     ]  # fmt: skip
     assert len(lost) == result.summary["load.quic.a.packets_lost"] > 10
-    of_paths = defaultdict(set)
+    of_paths: dict[str | None, set[int]] = defaultdict(set)
     sent: dict[str | None, dict[int, Any]] = defaultdict(dict)
     for event in events:
         if event.name == "transport:packet_sent":

@@ -143,6 +143,38 @@ impl Config {
         })
     }
 
+    fn check_several_paths(&self) -> Result<(), String> {
+        let is_multipath = self.multipath == Some(true);
+        if is_multipath && self.migration == Some(Migration::OnFailure) {
+            return Err(
+                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = \
+                        true leave it out"
+                    .into(),
+            );
+        }
+        for (key, is_set) in [
+            ("scheduler", self.scheduler.is_some()),
+            ("coupling", self.coupling.is_some()),
+            ("ack_path", self.ack_path.is_some()),
+            ("reinjection", self.reinjection.is_some()),
+            ("path_idle_timeout", self.path_idle_timeout.is_some()),
+            ("pin_streams", self.pin_streams.is_some()),
+            ("backup", !self.backup.is_empty()),
+        ] {
+            if is_set && !is_multipath {
+                return Err(format!("{key} has an effect with multipath = true only"));
+            }
+        }
+        if self.pin_streams == Some(true) && self.scheduler == Some(scheduler::Config::Redundant) {
+            return Err(
+                "pin_streams = true is against scheduler = \"redundant\", which sends each packet on \
+                        all paths; leave one of them out"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), String> {
         let count = |key: &str, value: Option<u32>, low: u32, high: u32| {
             value.map_or(Ok(()), |value| check_range(key, value.into(), low.into(), high.into()))
@@ -215,34 +247,7 @@ impl Config {
                 return Err(format!("{key} = 0 is not a port from 1 to 65535"));
             }
         }
-        let is_multipath = self.multipath == Some(true);
-        if is_multipath && self.migration == Some(Migration::OnFailure) {
-            return Err(
-                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = \
-                        true leave it out"
-                    .into(),
-            );
-        }
-        for (key, is_set) in [
-            ("scheduler", self.scheduler.is_some()),
-            ("coupling", self.coupling.is_some()),
-            ("ack_path", self.ack_path.is_some()),
-            ("reinjection", self.reinjection.is_some()),
-            ("path_idle_timeout", self.path_idle_timeout.is_some()),
-            ("pin_streams", self.pin_streams.is_some()),
-            ("backup", !self.backup.is_empty()),
-        ] {
-            if is_set && !is_multipath {
-                return Err(format!("{key} has an effect with multipath = true only"));
-            }
-        }
-        if self.pin_streams == Some(true) && self.scheduler == Some(scheduler::Config::Redundant) {
-            return Err(
-                "pin_streams = true is against scheduler = \"redundant\", which sends each packet on \
-                        all paths; leave one of them out"
-                    .into(),
-            );
-        }
+        self.check_several_paths()?;
         match &self.cc {
             Some(cc::Config::Sctp(_)) => {
                 Err("cc.kind = \"sctp\" is SCTP's own control; use one of TCP's, such as \"cubic\"".into())

@@ -101,8 +101,8 @@ class Explained:
                 yield f"what {rated.section} costs:"
                 yield rated.call.table(width)
         yield "\n".join(self.sentences())
-        for end in self.inside:
-            yield from end.parts(width)
+        for opened in self.inside:
+            yield from opened.parts(width)
 
     def _table(self, width: int) -> "Iterator[RenderableType]":
         heads = (
