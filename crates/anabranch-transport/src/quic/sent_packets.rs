@@ -143,13 +143,15 @@ impl SentPackets {
         self.sweep();
     }
 
-    /// Takes out the packets that were lost and are among these numbers: they were not lost.
-    pub(super) fn take_spurious(&mut self, first: u64, last: u64, into: &mut Vec<Sent>) {
+    /// Takes out the packets that were lost and are in these runs of numbers, the largest first: they were not
+    /// lost.
+    pub(super) fn take_spurious(&mut self, ranges: &[(u64, u64)], into: &mut Vec<Sent>) {
         if self.lost.is_empty() {
             return;
         }
         self.lost.retain(|packet| {
-            let has_arrived = (first..=last).contains(&packet.number);
+            let run = ranges.partition_point(|(first, _)| *first > packet.number);
+            let has_arrived = ranges.get(run).is_some_and(|(_, last)| packet.number <= *last);
             if has_arrived {
                 into.push(packet.clone());
             }
