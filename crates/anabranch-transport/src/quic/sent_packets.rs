@@ -143,8 +143,8 @@ impl SentPackets {
         self.sweep();
     }
 
-    /// Takes out the packets that were lost and are in these runs of numbers, the largest first: they were not
-    /// lost.
+    /// Takes out the packets that were lost and are in these runs of numbers, the largest first: they were
+    /// not lost.
     pub(super) fn take_spurious(&mut self, ranges: &[(u64, u64)], into: &mut Vec<Sent>) {
         if self.lost.is_empty() {
             return;

@@ -17,12 +17,12 @@ from rich.console import Group
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
-from anabranch.explain import accounts, tables
+from anabranch.explain import accounts, qlogs, tables, waits
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
 from anabranch.support import capture, holes, quic, stdin, terminal, wording
 
-from . import calls, causes, measures
+from . import calls, causes, decrypted, measures
 from .calls import Rated
 from .causes import Way
 from .flows import Flow, find
@@ -41,8 +41,6 @@ from .sender import Sender, Track
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
-
-    from anabranch.explain import qlogs
 
 _DATAGRAMS = ("QUIC", "UDP")
 """Protocols of flows whose packets have no numbers that can be read."""
@@ -82,7 +80,7 @@ class Explained:
     """What each direction in RTP is worth."""
     seen: tuple[int, ...] = (0, 1)
     """The sides of which the capture shows what held them back: not of one that is far away."""
-    inside: "tuple[qlogs.Explained, ...]" = ()
+    inside: tuple[qlogs.Explained, ...] = ()
     """Of QUIC the ends, where its packets could be opened."""
 
     def parts(self, width: int) -> "Iterator[RenderableType]":
@@ -367,7 +365,7 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
             )
             ways[side].append(way)
             section = f"{way.path}, from {way.host}"
-            waited = "" if way.waits is None else f" {causes.waits(way.waits)}"
+            waited = "" if way.waits is None else f" {waits.said(way.waits)}"
             notes.append(f"{section}: {causes.losses(lost)}.{waited}")
             if stream is not None:
                 told = reported(*_reporting(direction, journeys), stream.source)
@@ -400,11 +398,11 @@ def _worst(rated: Sequence[Rated]) -> Call | None:
     return min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
 
 
-def _opened(flow: Flow) -> "tuple[qlogs.Explained, ...]":
+def _opened(flow: Flow) -> tuple[qlogs.Explained, ...]:
     """The ends of a connection of QUIC whose packets could be opened."""
-    from anabranch.explain import qlogs  # noqa: PLC0415 - it reads what is here
-
-    return tuple(qlogs.of_capture(flow))
+    # In one place the times are those there, and what held the farther end back is not seen.
+    places = {way.near for side in (0, 1) for way in flow.directions(side)}
+    return tuple(qlogs.of_events(decrypted.events(flow), 1 if len(places) == 1 else 2))
 
 
 def _of_quic(flow: Flow, *, is_opened: bool) -> list[str]:

@@ -18,17 +18,15 @@ from anabranch.explain import accounts, tables
 from anabranch.explain.causes import Cause
 from anabranch.support import wording
 
-from . import causes, decrypted
+from . import causes
 from .connection import Connection, by_group
-from .records import Reading, events, is_qlog
+from .records import Event, Reading, events, is_qlog
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from anabranch.explain.captured.flows import Flow
-
-__all__ = ["Explained", "Qlog", "explain", "is_qlog", "of_capture"]
+__all__ = ["Event", "Explained", "Qlog", "explain", "is_qlog", "of_events"]
 
 MOST_CONNECTIONS = 1_000
 """The most ends of connections that are read of one file."""
@@ -143,16 +141,10 @@ class Explained:
         }  # fmt: skip
 
 
-def of_capture(flow: "Flow") -> list[Explained]:
-    """The ends of a connection of QUIC in a capture, as far as its packets could be opened.
-
-    Each is explained as if it had written what it sent and what came. Where a capture shows one
-    place only, the times are those there, and the end that sent more is explained.
-    """
-    found = by_group(decrypted.events(flow), MOST_CONNECTIONS)
-    if len({way.near for side in (0, 1) for way in flow.directions(side)}) == 1:
-        found = sorted(found, key=lambda one: -one.out.octets)[:1]
-    return [_explained(one) for one in found]
+def of_events(events: Iterator[Event], most: int) -> list[Explained]:
+    """The ends of connections that these events are about, those first that sent most; `most`."""
+    found = sorted(by_group(events, MOST_CONNECTIONS), key=lambda one: -one.out.octets)
+    return [_explained(one) for one in found[:most]]
 
 
 @dataclass(frozen=True, slots=True)

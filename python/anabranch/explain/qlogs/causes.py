@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from anabranch.explain.accounts import Account
-from anabranch.explain.captured.causes import ADVICE, waits
-from anabranch.explain.captured.measures import STANDING, Waits
 from anabranch.explain.causes import GROUPS, OBSTACLE, Cause
+from anabranch.explain.waits import ADVICE, STANDING, Waits, said
 from anabranch.support import wording
 from anabranch.support.quic_errors import error_name
 
@@ -80,7 +79,7 @@ def sentences(connection: Connection, account: Account) -> Iterator[str]:
     found = trips(connection.trips)
     if found is not None:
         smoothed = " (smoothed ones)" if connection.trips_kind == "smoothed_rtt" else ""
-        yield waits(found)[:-1] + f"{smoothed}."
+        yield said(found)[:-1] + f"{smoothed}."
     yield from _losses(connection)
     yield from _by_path(connection)
     yield from _repairs(connection, account)

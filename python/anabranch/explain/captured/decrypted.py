@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.explain.captured.flows import Flow
+from anabranch.explain.qlogs import Event
 from anabranch.studies.acknowledged import LossRule, Outcome, Runs, add_numbers
 from anabranch.support.packets import Packets
 
-from .records import Event
+from .flows import Flow
 
 _LEVELS = ("initial", "0RTT", "handshake", "1RTT")
 _SPACES = (0, 2, 1, 2)
