@@ -571,6 +571,8 @@ def test_a_packed_file_that_is_cut_off(tmp_path: Path) -> None:
         ('["p"]', '{ kind = "tcp" }'),
         ('["p"]', '{ kind = "sctp" }'),
         ('["p"]', '{ kind = "quic" }'),
+        ('["p", "q"]', '{ kind = "quic", multipath = true }'),
+        ('["p", "q"]', '{ kind = "quic", multipath = true, ack_path = "first" }'),
         ('["p", "q"]', '{ kind = "mptcp" }'),
         ('["p", "q"]', '{ kind = "sctp", load_sharing = {} }'),
     ],

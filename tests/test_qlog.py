@@ -166,6 +166,43 @@ def test_losses_of_quic_are_those_that_its_sender_counts(tmp_path: Path) -> None
         assert len(lost) == result.summary["upload.quic.a.packets_lost"] > 10
 
 
+@pytest.mark.parametrize("ack_path", ["same", "first", "fastest"])
+def test_each_path_of_quic_has_what_its_packets_came_to(tmp_path: Path, ack_path: str) -> None:
+    """Each path has numbers of its own, wherever they are acknowledged (RFC 10069)."""
+    chosen: dict[str, str | float] = {
+        "flows.load.transport.multipath": "true", "flows.load.transport.ack_path": ack_path,
+    }  # fmt: skip
+    text = two_links('["p", "q"]', '{ kind = "quic" }', BULK, duration="6 s")
+    result = anabranch.run(anabranch.load(text, chosen), trace=True)
+    qlog.write(result, tmp_path / "run.sqlog")
+    _, events = sequence(tmp_path / "run.sqlog")
+    lost = [
+        event for event in events
+        if event.name == "recovery:packet_lost" and str(event.group_id).startswith("load at a")
+    ]  # fmt: skip
+    assert len(lost) == result.summary["load.quic.a.packets_lost"] > 10
+    of_paths: dict[str | None, set[int]] = defaultdict(set)
+    sent: dict[str | None, dict[int, Any]] = defaultdict(dict)
+    for event in events:
+        if event.name == "transport:packet_sent":
+            sent[event.group_id][event.data["header"]["packet_number"]] = event
+        for frame in event.data.get("frames", []):
+            for begin, end in frame["acked_ranges"]:
+                of_paths[event.group_id] |= set(range(begin, end + 1))
+    for path in ("p", "q"):
+        group = f"load at a over {path}"
+        fates = {number: one.data["fate"] for number, one in sent[group].items()}
+        assert {fates[number] for number in of_paths[group]} == {"delivered"}
+        early = [
+            number
+            for number, one in sent[group].items()
+            if 1000 < one.time < 4500 and one.data["raw"]["payload_length"] > 0
+            and fates[number] == "delivered"
+        ]  # fmt: skip
+        assert len(early) > 200
+        assert set(early) <= of_paths[group]
+
+
 def test_metrics_are_those_of_the_traces(run: tuple[str, Result, Path]) -> None:
     kind, result, file = run
     _, events = sequence(file)

@@ -44,6 +44,10 @@ app = { kind = "bulk" }
 """
 RARE = 'loss = { kind = "bernoulli", probability = 1e-3 }'
 BUFFERS = 'send_buffer = "16 MiB", receive_buffer = "16 MiB"'
+MPTCP = 'transport = { kind = "mptcp", send_buffer = "4 MB", receive_buffer = "4 MB" }'
+QUIC = (
+    'transport = { kind = "quic", multipath = true, max_datagram = "1472 B", send_buffer = "4 MB" }'
+)
 TCP = f'transport = {{ kind = "tcp", profile = "linux_6", {BUFFERS} }}'
 
 
@@ -63,7 +67,8 @@ def _benches() -> list[_Bench]:
         _Bench("voip call of 135 s", call, 1, 21),
         _Bench("CUBIC, 10 Mbit/s, 1e-3 loss, 60 s", cubic("10 Mbit/s", 1e-3, 60)),
         _Bench("FQ-CoDel, 4 flows, 60 s", fq_codel(60)),
-        _Bench("MPTCP over two paths, 30 s", _mptcp()),
+        _Bench("MPTCP over two paths, 30 s", over_two_paths(MPTCP)),
+        _Bench("QUIC over two paths, 30 s", over_two_paths(QUIC)),
         _Bench("chain of 64 links, 20 s", _long_chain()),
         _Bench("1,000 flows, 2 s", _many_flows(1_000)),
         _Bench("load sharing over 8 paths, 4 MB buffers, 5 s", _load_sharing(8)),
@@ -95,7 +100,8 @@ def fq_codel(seconds: int) -> str:
     return text.replace('"300 s"', f'"{seconds} s"')
 
 
-def _mptcp() -> str:
+def over_two_paths(transport: str) -> str:
+    """A bulk transfer over Wi-Fi, which loses packets, and LTE."""
     return f"""
 run.duration = "30 s"
 links.wifi = {{ ends = ["a", "b"], rate = "20 Mbit/s", delay = "8 ms", {RARE} }}
@@ -104,7 +110,7 @@ paths.wifi.via = ["wifi"]
 paths.lte.via = ["lte"]
 {FLOW}
 paths = ["wifi", "lte"]
-transport = {{ kind = "mptcp", send_buffer = "4 MB", receive_buffer = "4 MB" }}
+{transport}
 """
 
 

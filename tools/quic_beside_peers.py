@@ -2,7 +2,8 @@
 
 `python tools/quic_beside_peers.py docs/validation/quic-peers.md` writes the generated part of that
 page: the mean time in which a client's upload is complete, of ours with the stack's profile and of
-the stack itself. It takes a minute, and two more for the first build of the stacks.
+the stack itself, over one link and, with noq, over two at the same time. It takes two minutes, and
+two more for the first build of the stacks.
 """
 
 import functools
@@ -52,6 +53,10 @@ class Link:
         return 30 if self.loss else 3
 
 
+Links = tuple[Link, ...]
+"""One, or those of two paths, of which the first one says how much is sent."""
+
+
 LINKS = (
     Link(10, 20, 50, 0, 10),
     Link(10, 20, 50, 0.01, 5),
@@ -64,30 +69,65 @@ LINKS = (
     Link(2, 30, 200, 0, 2),
     Link(20, 40, 30, 0.03, 3),
 )
+PAIRS = (
+    (Link(10, 20, 50, 0, 10), Link(10, 20, 50, 0, 10)),
+    (Link(10, 20, 50, 0, 10), Link(5, 60, 50, 0, 10)),
+    (Link(5, 60, 50, 0, 10), Link(10, 20, 50, 0, 10)),
+    (Link(20, 10, 100, 0, 10), Link(8, 35, 200, 0, 10)),
+    (Link(10, 20, 50, 0.01, 5), Link(10, 20, 50, 0.01, 5)),
+    (Link(10, 20, 50, 0.01, 5), Link(10, 20, 50, 0, 5)),
+    (Link(50, 10, 200, 0.001, 20), Link(20, 30, 200, 0.001, 20)),
+    (Link(2, 30, 200, 0, 4), Link(2, 100, 200, 0, 4)),
+    (Link(20, 40, 60, 0.005, 5), Link(5, 150, 60, 0.005, 5)),
+    (Link(10, 20, 50, 0, 0.2), Link(10, 40, 50, 0, 0.2)),
+)
+"""The links of two paths, that of the handshake first."""
+
 CONTROLS = {"quinn": ("cubic", "reno", "bbr"), "noq": ("cubic", "reno", "bbr3")}
 """What each has; BBR is of version 1 in quinn and of version 3 in noq."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A stack and a control over a link."""
+    """A stack and a control over a link, or two."""
 
     stack: str
     control: str
-    link: Link
+    links: Links
+
+    def __str__(self) -> str:
+        *others, last = self.links
+        if not others:
+            return str(last)
+        sent = f", {last.megabytes:g} MB"
+        return " and ".join(str(link).removesuffix(sent) for link in self.links) + sent
+
+    @property
+    def runs(self) -> int:
+        """As many as the link with the most chance wants."""
+        return max(link.runs for link in self.links)
+
+    @property
+    def bytes(self) -> int:
+        """How much is sent."""
+        return round(self.links[0].megabytes * 1e6)
 
     def theirs(self, made: Path) -> list[float]:
         """Seconds until everything is there, by run."""
-        link = self.link
-        words = {
-            "rate": link.mbit_per_s * 1e6,
-            "delay_ms": link.delay_ms,
-            "queue": link.queue,
-            "loss": link.loss,
-            "bytes": round(link.megabytes * 1e6),
+        values = [
+            (link.mbit_per_s * 1e6, link.delay_ms, link.queue, link.loss) for link in self.links
+        ]
+        names = ("rate", "delay_ms", "queue", "loss")
+        of_links = {
+            name: ",".join(map(str, column))
+            for name, column in zip(names, zip(*values, strict=True), strict=True)
+        }
+        words: dict[str, object] = {
+            **of_links,
+            "bytes": self.bytes,
             "cc": self.control.rstrip("3"),
             "seed": 1,
-            "count": link.runs,
+            "count": self.runs,
             "chain": made / "chain.pem",
             "key": made / "key.pem",
         }
@@ -101,33 +141,50 @@ class Case:
         file.write_text(self._scenario())
         return [
             anabranch.run(file, replication=number).summary["flow.completion_s"]
-            for number in range(self.link.runs)
+            for number in range(self.runs)
         ]
 
     def _scenario(self) -> str:
-        link = self.link
-        loss = f'{{ kind = "bernoulli", probability = {link.loss} }}' if link.loss else '"none"'
-        return f"""
-run.duration = "3600 s"
-[links.wan]
+        names = ["wan", "other"][: len(self.links)]
+        links = "".join(
+            f"""
+[links.{name}]
 ends = ["client", "server"]
 rate = "{link.mbit_per_s} Mbit/s"
 delay = "{link.delay_ms} ms"
 queue = {{ kind = "drop_tail", packets = {link.queue} }}
-loss = {loss}
-[paths.up]
-via = ["wan"]
+loss = {_loss(link)}
+[paths.{name}]
+via = ["{name}"]
+"""
+            for name, link in zip(names, self.links, strict=True)
+        )
+        return f"""
+run.duration = "3600 s"
+{links}
 [flows.flow]
 from = "client"
 to = "server"
-paths = ["up"]
-app = {{ kind = "bulk", bytes = "{round(link.megabytes * 1e6)} B" }}
+paths = {json.dumps(names)}
+app = {{ kind = "bulk", bytes = "{self.bytes} B" }}
 [flows.flow.transport]
 kind = "quic"
 profile = "{self.stack}"
 cc = {{ kind = "{self.control}" }}
 handshake = {{ certificate = "400 B" }}
+{_SEVERAL if len(names) > 1 else ""}
 """
+
+
+_SEVERAL = """
+multipath = true
+scheduler = "priority"
+"""
+"""What noq does: the lowest path ID that is validated, available and has room."""
+
+
+def _loss(link: Link) -> str:
+    return f'{{ kind = "bernoulli", probability = {link.loss} }}' if link.loss else '"none"'
 
 
 @functools.cache
@@ -149,14 +206,19 @@ class Row:
         return self.ours[0] / self.theirs[0] - 1
 
 
-def rows() -> list[Row]:
-    """All cases."""
-    cases = [
-        Case(stack, control, link)
+def cases() -> list[Case]:
+    """Each stack over one link, and noq over two."""
+    of_one = [
+        Case(stack, control, (link,))
         for stack, controls in CONTROLS.items()
         for control in controls
         for link in LINKS
     ]
+    return of_one + [Case("noq", control, pair) for control in CONTROLS["noq"] for pair in PAIRS]
+
+
+def rows(cases: list[Case]) -> list[Row]:
+    """What came of these."""
     for stack in CONTROLS:
         _program(stack)
     with TemporaryDirectory() as name, ThreadPoolExecutor(2) as pool:
@@ -173,7 +235,7 @@ def rows() -> list[Row]:
 def table(found: list[Row]) -> str:
     """A row for each case."""
     lines = [
-        "| stack | control | link and size | the stack, s | ours, s | deviation |",
+        "| stack | control | links and size | the stack, s | ours, s | deviation |",
         "|---|---|---|---:|---:|---:|",
     ]
     for row in found:
@@ -181,19 +243,21 @@ def table(found: list[Row]) -> str:
         case = row.case
         mark = f"{100 * row.deviation:+.1f} %"
         mark = f"**{mark}**" if abs(row.deviation) > BOUND else mark
-        words = [case.stack, case.control, str(case.link), *values, mark]
+        words = [case.stack, case.control, str(case), *values, mark]
         lines.append(f"| {' | '.join(words)} |")
-    for stack in CONTROLS:
-        of_stack = [row for row in found if row.case.stack == stack]
+    for stack, paths, over in (("quinn", 1, ""), ("noq", 1, ""), ("noq", 2, " over two paths")):
+        of_stack = [
+            row for row in found if row.case.stack == stack and len(row.case.links) == paths
+        ]
         near = sum(abs(row.deviation) <= BOUND for row in of_stack)
-        lines += ["", f"Within {100 * BOUND:g} % of {stack}: {near} of {len(of_stack)}."]
+        lines += ["", f"Within {100 * BOUND:g} % of {stack}{over}: {near} of {len(of_stack)}."]
     return "\n".join(lines)
 
 
 def main() -> int:
     """Writes the page."""
     path = Path(sys.argv[1])
-    text = marked.replaced(path.read_text("utf-8"), _BEGIN, _END, table(rows()))
+    text = marked.replaced(path.read_text("utf-8"), _BEGIN, _END, table(rows(cases())))
     path.write_text(text, encoding="utf-8")
     print(f"wrote {path}")
     return 0

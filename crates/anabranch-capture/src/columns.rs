@@ -191,6 +191,36 @@ tables! {
         data_ack: i64 = -1,
     }
 
+    /// A packet of QUIC whose protection could be removed.
+    QuicRow, Quic {
+        packet: i32 = 0,
+        connection: i32 = 0,
+        of_server: bool = false,
+        level: u8 = 0,
+        path: i64 = 0,
+        number: i64 = 0,
+        octets: i32 = 0,
+        elicits: bool = false,
+        data: i32 = 0,
+    }
+
+    /// A run of packet numbers that a packet of QUIC acknowledges.
+    QuicAckRow, QuicAcks {
+        quic: i32 = 0,
+        path: i64 = 0,
+        first: i64 = 0,
+        last: i64 = 0,
+        delay: i64 = 0,
+    }
+
+    /// A part of a stream in a packet of QUIC, or a message of it.
+    QuicDataRow, QuicData {
+        quic: i32 = 0,
+        stream: i64 = -1,
+        start: i64 = 0,
+        octets: i32 = 0,
+    }
+
     /// The beginning of what a UDP datagram carries.
     DatagramRow, Datagrams {
         packet: i32 = 0,
@@ -208,6 +238,9 @@ pub struct Batch {
     pub(crate) gaps: Gaps,
     pub(crate) multipath: Multipath,
     pub(crate) datagrams: Datagrams,
+    pub(crate) quic: Quic,
+    pub(crate) quic_acks: QuicAcks,
+    pub(crate) quic_data: QuicData,
     fragments: Fragments,
 }
 
@@ -253,7 +286,14 @@ impl Batch {
 
     /// How many rows the tables beside the packets have.
     pub(crate) const fn rows_beside(&self) -> usize {
-        self.sacks.len() + self.chunks.len() + self.gaps.len() + self.multipath.len() + self.datagrams.len()
+        self.sacks.len()
+            + self.chunks.len()
+            + self.gaps.len()
+            + self.multipath.len()
+            + self.datagrams.len()
+            + self.quic.len()
+            + self.quic_acks.len()
+            + self.quic_data.len()
     }
 
     /// All columns; those of the tables beside the packets have the table's name and a dot before their own.
@@ -265,6 +305,9 @@ impl Batch {
         self.gaps.columns("gaps.", &mut out);
         self.multipath.columns("multipath.", &mut out);
         self.datagrams.columns("datagrams.", &mut out);
+        self.quic.columns("quic.", &mut out);
+        self.quic_acks.columns("quic_acks.", &mut out);
+        self.quic_data.columns("quic_data.", &mut out);
         out
     }
 }

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use anabranch_transport::flow::Ecn;
+#[cfg(feature = "quic")]
+use anabranch_transport::wire::{ip::UDP, udp::HEADER_BYTES};
 
 use crate::columns::{Batch, Row};
 use crate::formats::{Format, Frame};
@@ -257,6 +259,11 @@ fn add(frame: &Frame<'_>, index: u64, tables: &mut Tables, batch: &mut Batch) ->
         ..Row::default()
     };
     transport::read(&packet, &mut row, batch);
+    #[cfg(feature = "quic")]
+    if row.payload > 0 && row.protocol == UDP && !row.in_udp && fragment.is_none() {
+        let datagram = packet.payload.get(HEADER_BYTES as usize..).unwrap_or_default();
+        tables.quic.read(datagram, batch);
+    }
     if let Some(comment) = frame.comment {
         row.comment = tables.comment(comment);
     }

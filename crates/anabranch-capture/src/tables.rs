@@ -101,6 +101,8 @@ pub(crate) struct Tables {
     pub(crate) left_out: BTreeMap<LeftOut, u64>,
     pub(crate) steps_back: u64,
     pub(crate) largest_step_back_ns: i64,
+    #[cfg(feature = "quic")]
+    pub(crate) quic: crate::quic::Decoder,
 }
 
 /// What tells a place from others: interface of the file, interface of the host, VLANs.

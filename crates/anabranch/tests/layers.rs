@@ -135,7 +135,7 @@ const EMULATE: [(&str, &str); 16] = [
 ];
 
 /// The modules of `anabranch-capture`.
-const CAPTURE: [(&str, &str); 14] = [
+const CAPTURE: [(&str, &str); 15] = [
     ("bytes", ""),
     ("chain", ""),
     ("fragments", ""),
@@ -145,7 +145,8 @@ const CAPTURE: [(&str, &str); 14] = [
     ("acknowledged", "sender"),
     ("source", ""),
     ("link", "bytes"),
-    ("tables", "link source"),
+    ("quic", "columns"),
+    ("tables", "link quic source"),
     ("formats", "bytes source tables"),
     ("packet", "bytes link tables"),
     ("transport", "bytes columns packet"),

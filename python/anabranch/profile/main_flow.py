@@ -10,7 +10,7 @@ from anabranch.support.capture import Capture, left_out
 from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.packets import ICMP, ICMP6, SCTP, SYN, TCP, UDP
 
-from . import echoes, rtp, transfer
+from . import echoes, opened, rtp, transfer
 from .loss import Flags
 from .measurement import Measurement
 from .numbers import Integers
@@ -45,7 +45,7 @@ def measure(capture: Capture) -> Measurement:
         part = seen.of(np.flatnonzero(seen.flow == flow))
         side = _direction(part)
         way = part.of(np.flatnonzero(part.forward == side))
-        if int(part.packets.protocol[0]) == UDP:
+        if int(part.packets.protocol[0]) == UDP and not opened.has_numbers(way.packets):
             if quic.packets_that_open(part.packets).any():
                 encrypted += 1
                 continue
@@ -85,7 +85,8 @@ def _measured(
         measured = echoes.measure(packets, part.seen_s, part.clock)
     elif protocol == UDP:
         way = part.of(np.flatnonzero(part.forward == side))
-        measured = rtp.measure(way.packets, way.seen_s)
+        reader = opened if opened.has_numbers(way.packets) else rtp
+        measured = reader.measure(way.packets, way.seen_s)
     else:
         measured = transfer.measure(_flow(seen, part, side, capture))
     first = int(np.flatnonzero(part.forward == side)[0])

@@ -14,7 +14,8 @@ NO_NUMBERS = (
     "each end"
 )
 ENCRYPTED = (
-    "the main flow is QUIC, which encrypts its packet numbers; give two captures, one of each end"
+    "the main flow is QUIC, which encrypts its packet numbers; give two captures, one of each end, "
+    "or one that has the secrets (a decryption secrets block)"
 )
 
 

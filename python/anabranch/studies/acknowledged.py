@@ -7,7 +7,7 @@ is given up when its data is sent again before that.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,25 +93,75 @@ _UNNUMBERED = ("ack", "crypto", "padding")
 """Packets of QUIC that no other one waits for, or with numbers of the handshake."""
 
 
-def outcome_by_number(packets: pl.DataFrame, side: str, rule: LossRule) -> Outcome:
+def outcome_by_number(packets: pl.DataFrame, side: str, rules: Sequence[LossRule]) -> Outcome:
     """The same for QUIC, where no packet is sent again and what is acknowledged are their numbers.
 
     Those of the handshake, which have numbers of their own, are left out.
+
+    Parameters
+    ----------
+    packets
+        The trace `packets` of one flow.
+    side
+        The side that sent the data.
+    rules
+        One for all paths, or where each path has numbers of its own (RFC 10069) one for each.
     """
     found = Outcome()
     packets = packets.with_row_index("row")
     is_own = (pl.col("side") == side) & ~pl.col("is_copy") & (pl.col("tsn") >= 0)
     is_ack = (pl.col("side") != side) & (pl.col("sack") != "") & (pl.col("fate") == "delivered")
-    sent = packets.filter(is_own & ~pl.col("kind").is_in(_UNNUMBERED)).select(
-        "tsn", "row", "sent_s"
-    )
+    sent = packets.filter(is_own & ~pl.col("kind").is_in(_UNNUMBERED))
     acks = packets.filter(is_ack).sort("delivered_s", maintain_order=True)
-    coming = iter(sent.iter_rows())
+    told = [
+        (row, at_s, _runs_by_path(sack, path))
+        for row, at_s, path, sack in acks.select("row", "delivered_s", "path", "sack").iter_rows()
+    ]
+    if len(rules) == 1:
+        whole = [(row, at_s, sorted(itertools.chain(*runs.values()))) for row, at_s, runs in told]
+        add_numbers(found, sent, whole, rules[0])
+        return found
+    for path, rule in enumerate(rules):
+        of_path = [(row, at_s, runs[path]) for row, at_s, runs in told if path in runs]
+        add_numbers(found, sent.filter(pl.col("path") == path), of_path, rule)
+    return found
+
+
+Runs = list[tuple[int, int]]
+
+
+def _runs_by_path(sack: str, path: int) -> dict[int, Runs]:
+    """The runs of a packet that came on this path, by the path that they are about."""
+    found: dict[int, Runs] = {}
+    for run in sack.split():
+        where, _, numbers = run.rpartition(":")
+        found.setdefault(int(where or path), []).extend(reported_runs(numbers))
+    return found
+
+
+def add_numbers(
+    found: Outcome, sent: pl.DataFrame, told: list[tuple[int, float, Runs]], rule: LossRule
+) -> None:
+    """Adds what became of packets that have numbers in common; those grow as they are sent.
+
+    Parameters
+    ----------
+    found
+        Where to.
+    sent
+        The packets, in their order: their numbers (`tsn`), rows and times (`sent_s`).
+    told
+        What acknowledged them, in the order of time: the row, when, and runs of numbers, each with
+        the number behind it, in their order.
+    rule
+        When one is lost.
+    """
+    coming = iter(sent.select("tsn", "row", "sent_s").iter_rows())
     ahead = next(coming, None)
     outstanding: dict[int, tuple[int, float]] = {}
     due: dict[int, float] = {}
     largest = -1
-    for row, at_s, sack in acks.select("row", "delivered_s", "sack").iter_rows():
+    for row, at_s, runs in told:
         while ahead is not None and ahead[2] <= at_s:
             outstanding[ahead[0]] = ahead[1:]
             ahead = next(coming, None)
@@ -120,7 +170,7 @@ def outcome_by_number(packets: pl.DataFrame, side: str, rule: LossRule) -> Outco
         oldest = next(iter(outstanding), 0)
         covered = [
             number
-            for first, end in reported_runs(sack)
+            for first, end in runs
             for number in range(max(first, oldest), end)
             if number in outstanding
         ]
@@ -128,10 +178,11 @@ def outcome_by_number(packets: pl.DataFrame, side: str, rule: LossRule) -> Outco
             continue
         largest = max(largest, covered[-1])
         patience_s = rule.patience_s(at_s, at_s - outstanding[covered[-1]][1])
-        found.acked[row] = [outstanding.pop(number)[0] for number in covered]
+        # One packet may acknowledge those of several paths.
+        acked = found.acked.setdefault(row, [])
+        acked += [outstanding.pop(number)[0] for number in covered]
         for number in covered:
             due.pop(number, None)
-        # Numbers grow as they are sent.
         for number in [*itertools.takewhile(largest.__gt__, outstanding)]:
             due_s = outstanding[number][1] + patience_s
             if number + rule.packets <= largest or due_s <= at_s:
@@ -139,7 +190,6 @@ def outcome_by_number(packets: pl.DataFrame, side: str, rule: LossRule) -> Outco
                 due.pop(number, None)
             else:
                 due[number] = due_s
-    return found
 
 
 def _add(found: Outcome, data: pl.DataFrame, acks: pl.DataFrame, *, is_shared: bool) -> None:

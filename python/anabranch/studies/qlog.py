@@ -266,14 +266,20 @@ def _outcomes(result: Result, flow: _Flow, packets: pl.DataFrame) -> list[Outcom
     found = []
     for side in "ab":
         paths = result.traces["paths"].filter(flow=flow.name, side=side).sort("time_s")
-        known = paths.select("time_s", "srtt_ms").filter(pl.col("srtt_ms").is_not_nan())
-        rule = LossRule(
-            packets=int(settings.get("packet_threshold", 3)),
-            rounds=float(settings.get("time_threshold", 1.125)),
-            times_s=known["time_s"].to_numpy(),
-            round_trips_s=known["srtt_ms"].to_numpy() / 1e3,
-        )
-        found.append(outcome_by_number(packets, side, rule))
+        known = paths.filter(pl.col("srtt_ms").is_not_nan())
+        by_space = [known]
+        if settings.get("multipath"):
+            by_space = [known.filter(path=path) for path in range(len(flow.paths))]
+        rules = [
+            LossRule(
+                packets=int(settings.get("packet_threshold", 3)),
+                rounds=float(settings.get("time_threshold", 1.125)),
+                times_s=space["time_s"].to_numpy(),
+                round_trips_s=space["srtt_ms"].to_numpy() / 1e3,
+            )
+            for space in by_space
+        ]
+        found.append(outcome_by_number(packets, side, rules))
     return found
 
 

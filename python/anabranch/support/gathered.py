@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .packets import Chunks, Datagrams, Multipath, Packets, Sacks
+from .packets import Packets
 
-_BESIDE = {"sacks": Sacks, "chunks": Chunks, "multipath": Multipath, "datagrams": Datagrams}
+_BESIDE = ("sacks", "chunks", "multipath", "datagrams", "quic")
 """Tables whose rows belong to a packet."""
+
+_BELOW = {
+    "gaps": ("chunks", "chunk"), "quic_acks": ("quic", "quic"), "quic_data": ("quic", "quic"),
+}  # fmt: skip
+"""Tables whose rows belong to those of another one: which, and by which column."""
 
 
 def joined(batches: Iterable[Packets]) -> Packets | None:
@@ -22,12 +27,13 @@ def joined(batches: Iterable[Packets]) -> Packets | None:
     columns: dict[str, Any] = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
         for field in fields(Packets)
-        if field.name not in _BESIDE and field.name != "gaps"
+        if field.name not in _BESIDE and field.name not in _BELOW
     }
     for name in _BESIDE:
         columns[name] = _together([getattr(part, name) for part in parts], "packet", before)
-    chunks = np.cumsum([0, *(len(part.chunks.packet) for part in parts)])
-    columns["gaps"] = _together([part.gaps for part in parts], "chunk", chunks)
+    for name, (above, key) in _BELOW.items():
+        rows = np.cumsum([0, *(len(getattr(part, above).packet) for part in parts)])
+        columns[name] = _together([getattr(part, name) for part in parts], key, rows)
     return Packets(**columns)
 
 
@@ -49,13 +55,14 @@ def chosen(packets: Packets, rows: NDArray[np.integer]) -> Packets:
     columns: dict[str, Any] = {
         field.name: getattr(packets, field.name)[rows]
         for field in fields(Packets)
-        if field.name not in _BESIDE and field.name != "gaps"
+        if field.name not in _BESIDE and field.name not in _BELOW
     }
     kept: dict[str, NDArray[np.integer]] = {}
     for name in _BESIDE:
         columns[name], kept[name] = beside(getattr(packets, name), "packet", rows, len(packets))
-    count = len(packets.chunks.packet)
-    columns["gaps"], _ = beside(packets.gaps, "chunk", kept["chunks"], count)
+    for name, (above, key) in _BELOW.items():
+        count = len(getattr(packets, above).packet)
+        columns[name], _ = beside(getattr(packets, name), key, kept[above], count)
     return Packets(**columns)
 
 

@@ -60,7 +60,7 @@ class _Table:
         """The table whose columns have names that begin so."""
         columns: dict[str, object] = {}
         for field in fields(cls):  # type: ignore[arg-type] # every table is a dataclass
-            if (table := _TABLES.get(field.name)) is not None:
+            if not prefix and (table := _TABLES.get(field.name)) is not None:
                 columns[field.name] = table.of(batch, f"{field.name}.")
             else:
                 kind, values = batch[f"{prefix}{field.name}"]
@@ -169,6 +169,60 @@ class Datagrams(_Table):
 
 
 @dataclass(frozen=True, slots=True)
+class Quic(_Table):
+    """Packets of QUIC (RFC 9000 section 17) that could be opened: a datagram may have several.
+
+    For that, the file has the secrets of their connection (a decryption secrets block), and its
+    cipher is ChaCha20-Poly1305, as in captures of `anabranch run`.
+    """
+
+    packet: Int32
+    connection: Int32
+    """The number of the connection, among those of the file."""
+    of_server: Flag
+    """Whether the server sent it."""
+    level: Uint8
+    """0 Initial, 1 0-RTT, 2 Handshake, 3 1-RTT."""
+    path: Int64
+    """The path ID (RFC 10069), 0 without multipath."""
+    number: Int64
+    """The packet number, whole."""
+    octets: Int32
+    """Its length."""
+    elicits: Flag
+    """Whether it asks for an acknowledgement."""
+    data: Int32
+    """Bytes of streams and messages in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuicAcks(_Table):
+    """Runs of packet numbers in ACK and PATH_ACK frames, the largest numbers first."""
+
+    quic: Int32
+    """The row of the packet in `Packets.quic`."""
+    path: Int64
+    """The path ID whose packets are acknowledged."""
+    first: Int64
+    last: Int64
+    delay: Int64
+    """The field ACK Delay (RFC 9000 section 19.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuicData(_Table):
+    """STREAM and DATAGRAM frames."""
+
+    quic: Int32
+    """The row of the packet in `Packets.quic`."""
+    stream: Int64
+    """The ID; -1 of a message."""
+    start: Int64
+    """The offset in the stream."""
+    octets: Int32
+
+
+@dataclass(frozen=True, slots=True)
 class Packets(_Table):
     """IP packets of a capture, in the order of the file. In a tunnel, the innermost one counts.
 
@@ -264,6 +318,9 @@ class Packets(_Table):
     gaps: Gaps
     multipath: Multipath
     datagrams: Datagrams
+    quic: Quic
+    quic_acks: QuicAcks
+    quic_data: QuicData
 
     def __len__(self) -> int:
         """How many packets these are."""
@@ -289,4 +346,7 @@ _TABLES: dict[str, type[_Table]] = {
     "gaps": Gaps,
     "multipath": Multipath,
     "datagrams": Datagrams,
+    "quic": Quic,
+    "quic_acks": QuicAcks,
+    "quic_data": QuicData,
 }

@@ -19,6 +19,8 @@ mod block {
     pub(super) const SIMPLE_PACKET: u32 = 3;
     pub(super) const NAMES: u32 = 4;
     pub(super) const ENHANCED_PACKET: u32 = 6;
+    #[cfg(feature = "quic")]
+    pub(super) const SECRETS: u32 = 10;
     /// Statistics, journals, secrets and what is custom: they have no packet.
     pub(super) const WITHOUT_PACKETS: [u32; 5] = [5, 9, 10, 0xbad, 0x4000_0bad];
 }
@@ -33,6 +35,10 @@ mod option {
     pub(super) const RESOLUTION: u16 = 9;
     pub(super) const OFFSET: u16 = 14;
 }
+
+/// What a block of secrets has that is an SSLKEYLOGFILE (section 4.7).
+#[cfg(feature = "quic")]
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 /// More interfaces of a section mean that a file is damaged.
 const MOST_INTERFACES: usize = 1 << 16;
@@ -166,6 +172,12 @@ impl Pcapng {
                     self.interfaces.push(Interface::read(order, body, self.interfaces.len())?);
                 }
                 block::NAMES => names(order, body, tables),
+                #[cfg(feature = "quic")]
+                block::SECRETS => {
+                    if order.u32(body, 0) == Some(TLS_KEY_LOG) {
+                        tables.quic.learn(body.get(8..).unwrap_or_default());
+                    }
+                }
                 _ if block::WITHOUT_PACKETS.contains(&kind) => {}
                 _ => tables.leave_out(LeftOut::Block(kind)),
             }

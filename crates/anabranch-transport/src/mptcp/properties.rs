@@ -45,6 +45,7 @@ fn any_scheduler() -> impl Strategy<Value = scheduler::Config> {
         Just(scheduler::Config::Linux),
         Just(scheduler::Config::MinRtt),
         Just(scheduler::Config::Redundant),
+        Just(scheduler::Config::Priority),
         Just(scheduler::Config::RoundRobin),
         Just(scheduler::Config::Weighted(vec![3]))
     ]

@@ -49,9 +49,7 @@ impl Connection {
         space.largest_acknowledged = space.largest_acknowledged.max(Some(largest));
         let mut packets = std::mem::take(&mut self.scratch);
         let space = self.space_mut(id);
-        for &(first, last) in &ack.ranges {
-            space.sent.take_spurious(first, last, &mut packets);
-        }
+        space.sent.take_spurious(&ack.ranges, &mut packets);
         let spurious = packets.len();
         let late = packets.iter().filter(|packet| packet.size > 0).count() as u64;
         for &(first, last) in &ack.ranges {

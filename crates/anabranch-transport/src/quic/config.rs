@@ -161,9 +161,20 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_path: Option<AckPath>,
     /// With `multipath`: whether what is outstanding on a path is sent again on another one when its probe
-    /// timeout expires (RFC 10069 section 5.7); default true.
+    /// timeout expires (RFC 10069 section 5.7); default true. With false it waits until the path answers, or
+    /// is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinjection: Option<bool>,
+    /// With `multipath`: how long a path's packets may be without any acknowledgement before the path is
+    /// given up, if another one works (RFC 10069 sections 3.4 and 5.7), from 100 ms on. A path that is given
+    /// up does not come back. Default: none is given up for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_idle_timeout: Option<Duration>,
+    /// With `multipath`: whether all data of a stream goes on the path that carried the first of it, as long
+    /// as that path works, so that packets of one path hold up no stream of another one; default false. Not
+    /// with scheduler "redundant".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin_streams: Option<bool>,
     /// With `multipath`: paths that carry data only while no other one can, by their position in the flow's
     /// list (RFC 10069 section 3.3); default none.
     #[schemars(extend("x-known-by" = ["advise"]))]

@@ -85,7 +85,7 @@ pub struct Connection {
     /// What strangers are told.
     pub(super) door: Door,
     /// A user's own control, until it is on the path.
-    has_own_control: bool,
+    pub(super) has_own_control: bool,
     pub(super) half_close: bool,
     /// Whether TLS makes the messages of the handshake, and the application's streams are all alike
     /// (`live.rs`).
@@ -338,13 +338,6 @@ impl Connection {
         self.has_peer_source = true;
         self.peer_source = first.source;
         self.paths[0].peer_ids.set_first(first.source);
-    }
-
-    /// A control for other addresses, unless a user's own is on the path. One whose windows depended on those
-    /// of other paths does not go back to them.
-    pub(super) fn new_control(&mut self) -> Option<Controller> {
-        let seed = self.numbers.bits();
-        (!self.has_own_control).then(|| self.control_of(None, 0, seed))
     }
 
     fn on_timers(&mut self, now: Time) {

@@ -7,7 +7,7 @@ use super::send::Load;
 use super::sent_packets::{Content, Contents};
 use super::space::SpaceId;
 use super::streams::Stream as Entry;
-use crate::flow::Payload;
+use crate::flow::{PathId, Payload};
 use crate::wire::quic::{Frame, Level, Packet, Stream, varint};
 
 /// Frames about the connection that wait to be sent.
@@ -91,7 +91,7 @@ impl Connection {
             self.write_messages(&mut room);
         }
         if self.streams.has_ready() {
-            self.write_streams(&mut room);
+            self.write_streams(id.path(), &mut room);
         }
     }
 
@@ -238,8 +238,9 @@ impl Connection {
     }
 
     /// RFC 9000 section 19.8.
-    fn write_streams(&mut self, room: &mut Room<'_>) {
-        while let Some(id) = self.streams.next_ready(&self.flow) {
+    fn write_streams(&mut self, place: usize, room: &mut Room<'_>) {
+        let others = self.kept_from(place);
+        while let Some(id) = self.streams.next_ready(&self.flow, &others) {
             let Some(send) = self.streams.sender(id) else { return };
             let Some(chunk) = send.next(self.flow.room()) else { return };
             let overhead = Stream::overhead(id, chunk.position);
@@ -262,6 +263,9 @@ impl Connection {
                 return;
             }
             send.on_sent(chunk.position, length, fin);
+            if self.parameters.pin_streams {
+                send.path = Some(PathId(place as u8));
+            }
             if chunk.is_again {
                 self.stats.bytes_retransmitted += length;
             } else {
@@ -278,7 +282,7 @@ impl Connection {
             }
         }
         // Streams that have nothing more leave the queue.
-        if self.streams.next_ready(&self.flow).is_none() {
+        if self.streams.next_ready(&self.flow, &others).is_none() {
             self.note_connection_blocked();
         }
     }

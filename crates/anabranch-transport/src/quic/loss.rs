@@ -1,6 +1,7 @@
 //! Which packets are lost, and when to probe (RFC 9002 section 6, appendix A.8 to A.10).
 
 use super::connection::{Connection, State};
+use super::errors::code;
 use super::handshake::Handshake;
 use super::parameters::{GRANULARITY, LEAST_DATAGRAM};
 use super::path::Standing;
@@ -86,6 +87,7 @@ impl Connection {
                 timeout += self.peer_ack_delay();
             }
             let at = space.last_eliciting_at + rtt.backed_off(timeout);
+            let at = self.given_up_at(id).map_or(at, |given_up| at.min(given_up));
             if at < first.0 {
                 first = (at, id);
             }
@@ -140,8 +142,14 @@ impl Connection {
             self.scratch = lost;
             return;
         }
-        self.stats.timeouts += 1;
         let (_, id) = self.probe_time(now);
+        if let SpaceId::Data(place) = id
+            && self.given_up_at(id).is_some_and(|at| at <= now)
+        {
+            self.abandon(now, place, code::PATH_UNSTABLE_OR_POOR);
+            return;
+        }
+        self.stats.timeouts += 1;
         let path = &mut self.paths[id.path()];
         path.rtt.back_off();
         path.repairs.timeouts += 1;

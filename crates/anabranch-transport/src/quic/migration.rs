@@ -151,7 +151,7 @@ impl Connection {
     }
 
     fn take_route(&mut self, place: usize, route: Route, Move { has_new_id, is_same_host }: Move) {
-        let control = if is_same_host { None } else { self.new_control() };
+        let control = if is_same_host { None } else { self.new_control(place) };
         let path = &mut self.paths[place];
         let old = std::mem::replace(&mut path.route, route);
         if old.is_validated {

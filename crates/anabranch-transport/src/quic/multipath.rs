@@ -19,7 +19,7 @@ use super::space::SpaceId;
 use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{self, CongestionControl as _, Controller};
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::flow::{PathId, Side};
+use crate::flow::{PathId, PathSet, Side};
 use crate::path::PathState;
 use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::rng::Draw as _;
@@ -51,6 +51,25 @@ impl Connection {
                 Controller::Coupled(group.join(PathId(place as u8), &member(&self.parameters.cc, setup)))
             }
         }
+    }
+
+    /// The control of a path for other addresses (RFC 9000 section 9.4), unless a user's own is on it. One
+    /// whose window depends on those of other paths begins anew among them.
+    pub(super) fn new_control(&mut self, place: usize) -> Option<Controller> {
+        let seed = self.numbers.bits();
+        if self.has_own_control {
+            return None;
+        }
+        let mut control = self.control_of(None, place, seed);
+        let current = &mut self.paths[place].congestion.control;
+        if self.group.is_some()
+            && let Controller::Coupled(of_group) = current
+        {
+            let setup = super::connection::setup(&self.parameters, self.datagram_bytes, self.ip, seed);
+            of_group.begin_anew(&member(&self.parameters.cc, setup));
+            std::mem::swap(&mut control, current);
+        }
+        Some(control)
     }
 
     /// Both ends know what the other says of itself: the path IDs that both permit are there from now on
@@ -326,8 +345,9 @@ impl Connection {
         let path = &self.paths[place];
         let (congestion, state) = (&path.congestion, path.congestion.control.state());
         let mut view = PathView::new(PathId(place as u8));
-        view.is_usable =
+        let may_carry =
             self.works(place) || (!any_works && path.is_ready && self.last_heard() == Some(place));
+        view.is_usable = may_carry && self.has_data_for(place);
         view.is_backup = self.is_own_backup(place) || path.news.wish.is_some_and(|(_, is_backup)| is_backup);
         // A copy leaves when the first one does, whatever the pace of its own path.
         let is_paced = self.parameters.scheduler != scheduler::Config::Redundant;
@@ -337,6 +357,23 @@ impl Connection {
         view.pace = congestion.control.limits().pacing_rate.map(|rate| rate.bits_per_sec() / 8);
         view.in_recovery = congestion.is_recovering();
         view
+    }
+
+    /// The other paths whose streams do not come to this one: with `pin_streams` those that work.
+    pub(super) fn kept_from(&self, place: usize) -> PathSet {
+        let mut others = PathSet::default();
+        if self.parameters.pin_streams {
+            let working = (0..self.paths.len()).filter(|other| *other != place && self.works(*other));
+            working.for_each(|other| others.insert(PathId(other as u8)));
+        }
+        others
+    }
+
+    /// Whether some of the data that waits may go on this path.
+    fn has_data_for(&self, place: usize) -> bool {
+        !self.parameters.pin_streams
+            || !self.messages.is_empty()
+            || self.streams.has_ready_beside(&self.kept_from(place))
     }
 
     /// Bytes of streams that are written and have not been sent.
@@ -434,6 +471,17 @@ impl Connection {
         for content in outstanding {
             self.on_content_lost(SpaceId::Data(place), content, true);
         }
+    }
+
+    /// When a path is given up because none of its packets is acknowledged, while another one works.
+    pub(super) fn given_up_at(&self, id: SpaceId) -> Option<Time> {
+        let (SpaceId::Data(place), Some(patience)) = (id, self.parameters.path_idle_timeout) else {
+            return None;
+        };
+        let is_possible = self.multipath.is_some()
+            && (0..self.paths.len()).any(|other| other != place && self.works(other));
+        let oldest = self.paths[place].space.sent.iter().find(|packet| packet.elicits_ack)?;
+        is_possible.then(|| oldest.at + patience)
     }
 
     /// Whether what a path has not delivered is sent again on another one.

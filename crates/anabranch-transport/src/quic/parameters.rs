@@ -67,6 +67,8 @@ pub struct Parameters {
     pub(super) coupling: coupled::Config,
     pub(super) ack_path: AckPath,
     pub(super) reinjection: bool,
+    pub(super) path_idle_timeout: Option<Duration>,
+    pub(super) pin_streams: bool,
     pub(super) backup: Vec<u8>,
     pub(super) handshake: Handshake,
     source_port: u16,
@@ -131,12 +133,46 @@ impl Config {
             coupling: self.coupling.clone().unwrap_or_default(),
             ack_path: self.ack_path.unwrap_or_default(),
             reinjection: self.reinjection.unwrap_or(true),
+            path_idle_timeout: self.path_idle_timeout,
+            pin_streams: self.pin_streams.unwrap_or(false),
             backup: self.backup.clone(),
             handshake: self.handshake.unwrap_or_default(),
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(443),
             path: self.path.unwrap_or(0),
         })
+    }
+
+    fn check_several_paths(&self) -> Result<(), String> {
+        let is_multipath = self.multipath == Some(true);
+        if is_multipath && self.migration == Some(Migration::OnFailure) {
+            return Err(
+                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = \
+                        true leave it out"
+                    .into(),
+            );
+        }
+        for (key, is_set) in [
+            ("scheduler", self.scheduler.is_some()),
+            ("coupling", self.coupling.is_some()),
+            ("ack_path", self.ack_path.is_some()),
+            ("reinjection", self.reinjection.is_some()),
+            ("path_idle_timeout", self.path_idle_timeout.is_some()),
+            ("pin_streams", self.pin_streams.is_some()),
+            ("backup", !self.backup.is_empty()),
+        ] {
+            if is_set && !is_multipath {
+                return Err(format!("{key} has an effect with multipath = true only"));
+            }
+        }
+        if self.pin_streams == Some(true) && self.scheduler == Some(scheduler::Config::Redundant) {
+            return Err(
+                "pin_streams = true is against scheduler = \"redundant\", which sends each packet on \
+                        all paths; leave one of them out"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
@@ -167,6 +203,7 @@ impl Config {
         least("initial_rtt", self.initial_rtt, Duration::from_millis(1))?;
         least("idle_timeout", self.idle_timeout, Duration::from_secs(1))?;
         least("keep_alive", self.keep_alive, Duration::from_millis(100))?;
+        least("path_idle_timeout", self.path_idle_timeout, Duration::from_millis(100))?;
         // RFC 9000 section 18.2: 2^14 ms or more is invalid.
         let asked = self.ack_frequency.unwrap_or_default();
         for (key, delay) in
@@ -210,25 +247,7 @@ impl Config {
                 return Err(format!("{key} = 0 is not a port from 1 to 65535"));
             }
         }
-        let is_multipath = self.multipath == Some(true);
-        if is_multipath && self.migration == Some(Migration::OnFailure) {
-            return Err(
-                "migration = \"on_failure\" is for a connection with one path at a time; with multipath = \
-                        true leave it out"
-                    .into(),
-            );
-        }
-        for (key, is_set) in [
-            ("scheduler", self.scheduler.is_some()),
-            ("coupling", self.coupling.is_some()),
-            ("ack_path", self.ack_path.is_some()),
-            ("reinjection", self.reinjection.is_some()),
-            ("backup", !self.backup.is_empty()),
-        ] {
-            if is_set && !is_multipath {
-                return Err(format!("{key} has an effect with multipath = true only"));
-            }
-        }
+        self.check_several_paths()?;
         match &self.cc {
             Some(cc::Config::Sctp(_)) => {
                 Err("cc.kind = \"sctp\" is SCTP's own control; use one of TCP's, such as \"cubic\"".into())

@@ -162,6 +162,7 @@ fn multipath_config() -> impl Strategy<Value = Config> {
         scheduler::Config::Linux,
         scheduler::Config::MinRtt,
         scheduler::Config::Redundant,
+        scheduler::Config::Priority,
         scheduler::Config::RoundRobin,
         scheduler::Config::Weighted(vec![3]),
     ];
@@ -172,17 +173,22 @@ fn multipath_config() -> impl Strategy<Value = Config> {
         proptest::sample::select(schedulers.to_vec()),
         proptest::sample::select(couplings),
         proptest::sample::select(ack_paths.to_vec()),
-        any::<bool>(),
+        [any::<bool>(); 2],
         proptest::sample::select(vec![vec![], vec![0], vec![1], vec![0, 1]]),
+        proptest::option::of(3_000..20_000_u64),
     )
-        .prop_map(|(config, scheduler, coupling, ack_path, reinjection, backup)| Config {
-            multipath: Some(true),
-            scheduler: Some(scheduler),
-            coupling: Some(coupling),
-            ack_path: Some(ack_path),
-            reinjection: Some(reinjection),
-            backup,
-            ..config
+        .prop_map(|(config, scheduler, coupling, ack_path, [reinjection, pins], backup, patience)| {
+            Config {
+                multipath: Some(true),
+                pin_streams: Some(pins && scheduler != scheduler::Config::Redundant),
+                path_idle_timeout: patience.map(Duration::from_millis),
+                scheduler: Some(scheduler),
+                coupling: Some(coupling),
+                ack_path: Some(ack_path),
+                reinjection: Some(reinjection),
+                backup,
+                ..config
+            }
         })
 }
 

@@ -1,6 +1,7 @@
 //! The sending part of a stream (RFC 9000 section 3.1).
 
 use super::ranges::Ranges;
+use crate::flow::PathId;
 
 /// The sending part of a stream. Positions count from 0.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct SendStream {
     pub(super) reset: Option<(u64, bool)>,
     /// Whether it stands in the queue of streams that have something to send.
     pub(super) is_queued: bool,
+    /// The path on which it stays as long as that works.
+    pub(super) path: Option<PathId>,
 }
 
 /// Where the end of the stream is.
@@ -63,6 +66,7 @@ impl SendStream {
             is_announced: true,
             reset: None,
             is_queued: false,
+            path: None,
         }
     }
 

@@ -143,10 +143,12 @@ impl SentPackets {
         self.sweep();
     }
 
-    /// Takes out the packets that were lost and are among these numbers: they were not lost.
-    pub(super) fn take_spurious(&mut self, first: u64, last: u64, into: &mut Vec<Sent>) {
-        while let Some((&number, _)) = self.lost.range(first..=last).next() {
-            into.extend(self.lost.remove(&number));
+    /// Takes out the packets that were lost and are in these runs of numbers: they were not lost.
+    pub(super) fn take_spurious(&mut self, ranges: &[(u64, u64)], into: &mut Vec<Sent>) {
+        for &(first, last) in ranges {
+            while let Some((&number, _)) = self.lost.range(first..=last).next() {
+                into.extend(self.lost.remove(&number));
+            }
         }
     }
 

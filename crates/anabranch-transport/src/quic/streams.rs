@@ -7,6 +7,7 @@ use super::errors::{Violation, code, violation};
 use super::flow_control::{FlowControl, Window};
 use super::receive_stream::ReceiveStream;
 use super::send_stream::SendStream;
+use crate::flow::PathSet;
 use crate::wire::quic::Parameters;
 
 /// The kinds of streams: their place in pairs of limits.
@@ -228,14 +229,26 @@ impl Streams {
         !self.ready.is_empty()
     }
 
-    /// The stream whose turn it is, which has something to send with `room` bytes of new data. Streams that
-    /// have nothing leave the queue, after `blocked` has looked at each.
-    pub(super) fn next_ready(&mut self, flow: &FlowControl) -> Option<u64> {
-        while let Some(&id) = self.ready.front() {
+    /// Whether a stream that stays on none of these paths may have data to send.
+    pub(super) fn has_ready_beside(&self, paths: &PathSet) -> bool {
+        let sending = self.ready.iter().filter_map(|id| self.all.get(id)?.send.as_ref());
+        sending.into_iter().any(|send| send.path.is_none_or(|path| !paths.contains(path)))
+    }
+
+    /// The stream whose turn it is, which has something to send and stays on none of these paths. Streams
+    /// that have nothing leave the queue.
+    pub(super) fn next_ready(&mut self, flow: &FlowControl, others: &PathSet) -> Option<u64> {
+        let mut passed = 0;
+        while let Some(&id) = self.ready.get(passed).and_then(|_| self.ready.front()) {
             let stream = self.all.get_mut(&id);
             if let Some(Stream { send: Some(send), wants, .. }) = stream {
                 if send.next(flow.room()).is_some() {
-                    return Some(id);
+                    if send.path.is_none_or(|path| !others.contains(path)) {
+                        return Some(id);
+                    }
+                    self.ready.rotate_left(1);
+                    passed += 1;
+                    continue;
                 }
                 send.is_queued = false;
                 if send.is_blocked() && send.blocked_at != Some(send.limit) {

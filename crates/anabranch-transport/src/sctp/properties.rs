@@ -642,6 +642,7 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
             Just(scheduler::Config::Ecf),
             Just(scheduler::Config::MinRtt),
             Just(scheduler::Config::Redundant),
+            Just(scheduler::Config::Priority),
             Just(scheduler::Config::RoundRobin),
             Just(scheduler::Config::Weighted(vec![3])),
         ],

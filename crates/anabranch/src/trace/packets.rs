@@ -37,7 +37,8 @@ declare! {
     /// The receive window that it offers; -1 where it offers none.
     WINDOW_BYTES = "window_bytes": Bytes;
     /// What it acknowledges selectively: runs, each from its first number to the one behind its last; of QUIC
-    /// what packets with short headers do, by packet numbers.
+    /// what packets with short headers do, by packet numbers. Where these are another path's, the path
+    /// stands before the run, as in `1:7-9`.
     SACK = "sack": Words;
     /// `delivered`, `in_flight` at the end, or the cause of its loss.
     FATE = "fate": Words;
@@ -90,6 +91,8 @@ struct Answer {
     window: Option<u32>,
     /// Runs of numbers beyond `next` that have arrived, each from its first number to the one behind it.
     runs: Box<[(u32, u32)]>,
+    /// The same of other paths whose packets have numbers of their own (RFC 10069).
+    elsewhere: Box<[(u8, u32, u32)]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +108,8 @@ pub(crate) struct PacketTrace {
     rows: Vec<Row>,
     /// The window scale that each end of a connection of TCP has offered in its SYN, by flow, side and path.
     scales: BTreeMap<(u32, Side, u8), Option<u8>>,
+    /// The path that packets of each further path ID of QUIC go on, by flow and ID.
+    of_ids: BTreeMap<(u32, u32), u8>,
     /// The packet of each row as its host sent it, where they are kept.
     kept: Option<Vec<Packet>>,
 }
@@ -125,7 +130,7 @@ impl PacketTrace {
             Body::Foreign(_) | Body::Fragment(_) => (0, Answer::default()),
             Body::Mptcp(segment) => self.of_segment((flow, side, path), &segment.tcp),
             Body::Tcp(segment) => self.of_segment((flow, side, path), segment),
-            Body::Quic(datagram) => (datagram.data_bytes(), of_quic(datagram.packets())),
+            Body::Quic(datagram) => (datagram.data_bytes(), self.of_quic(flow, path, datagram.packets())),
             Body::Sctp(packet) => of_chunks(packet.chunks()),
             Body::Udp(datagram) => (datagram.length, Answer::default()),
         };
@@ -154,8 +159,32 @@ impl PacketTrace {
             next: has_ack.then_some(segment.acknowledgement),
             window: has_ack.then_some(u32::from(segment.window) << scale.min(14)),
             runs: segment.sack.iter().map(|block| (block.start, block.end)).collect(),
+            ..Answer::default()
         };
         (segment.payload.length, answer)
+    }
+
+    /// What packets of QUIC with short headers acknowledge: no number is expected next.
+    fn of_quic(&mut self, flow: u32, path: u8, packets: &[quic::Packet]) -> Answer {
+        let packets = || packets.iter().filter(|packet| packet.level == Level::OneRtt);
+        for packet in packets() {
+            self.of_ids.entry((flow, packet.path_id)).or_insert(path);
+        }
+        let (mut runs, mut elsewhere) = (Vec::new(), Vec::new());
+        for frame in packets().flat_map(|packet| &packet.frames) {
+            let Frame::Ack(ack) = frame else { continue };
+            // Without a path ID all of a connection's packets have numbers in common.
+            let of = ack.path.and_then(|id| self.of_ids.get(&(flow, id)).copied()).unwrap_or(path);
+            for &(first, last) in ack.ranges.iter().rev() {
+                let (start, end) = (first as u32, last as u32 + 1);
+                if of == path {
+                    runs.push((start, end));
+                } else {
+                    elsewhere.push((of, start, end));
+                }
+            }
+        }
+        Answer { runs: runs.into(), elsewhere: elsewhere.into(), ..Answer::default() }
     }
 
     /// Adds a row for a duplicate made on the way. `made` may be after the run's end.
@@ -227,7 +256,7 @@ impl PacketTrace {
             (TSN, integers(|row| row.tsn.map_or(-1, i64::from))),
             (ACK, integers(|row| row.answer.next.map_or(-1, i64::from))),
             (WINDOW_BYTES, integers(|row| row.answer.window.map_or(-1, i64::from))),
-            (SACK, Column::Text(rows.iter().map(|row| in_words(&row.answer.runs).into()).collect())),
+            (SACK, Column::Text(rows.iter().map(|row| in_words(&row.answer).into()).collect())),
             (
                 FATE,
                 text(|row| match row.fate {
@@ -258,18 +287,6 @@ impl PacketTrace {
     }
 }
 
-/// What packets of QUIC with short headers acknowledge: no number is expected next.
-fn of_quic(packets: &[quic::Packet]) -> Answer {
-    let frames = packets.iter().filter(|packet| packet.level == Level::OneRtt).flat_map(|p| &p.frames);
-    let acks = frames.filter_map(|frame| match frame {
-        Frame::Ack(ack) => Some(ack),
-        _ => None,
-    });
-    let runs =
-        acks.flat_map(|ack| ack.ranges.iter().rev()).map(|&(first, last)| (first as u32, last as u32 + 1));
-    Answer { runs: runs.collect(), ..Answer::default() }
-}
-
 /// The payload of SCTP's chunks, and what they acknowledge.
 fn of_chunks<'a>(chunks: impl Iterator<Item = &'a Chunk>) -> (u32, Answer) {
     let (mut payload, mut answer) = (0, Answer::default());
@@ -293,15 +310,18 @@ fn of_sack(sack: &Sack, final_blocks: &[GapBlock]) -> Answer {
         next: Some(sack.cumulative_tsn.wrapping_add(1)),
         window: Some(sack.a_rwnd),
         runs: blocks.map(|block| (at(block.start), at(block.end).wrapping_add(1))).collect(),
+        ..Answer::default()
     }
 }
 
-/// Runs as text: `7-9 12-13`.
-fn in_words(runs: &[(u32, u32)]) -> String {
+/// Runs as text: `7-9 12-13 1:3-5`.
+fn in_words(answer: &Answer) -> String {
     let mut text = String::new();
-    for (number, (start, end)) in runs.iter().enumerate() {
-        let between = if number == 0 { "" } else { " " };
-        let _ = write!(text, "{between}{start}-{end}");
+    for (start, end) in &answer.runs {
+        let _ = write!(text, " {start}-{end}");
     }
-    text
+    for (path, start, end) in &answer.elsewhere {
+        let _ = write!(text, " {path}:{start}-{end}");
+    }
+    text.split_off(usize::from(!text.is_empty()))
 }

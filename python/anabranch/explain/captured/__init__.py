@@ -17,12 +17,12 @@ from rich.console import Group
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
-from anabranch.explain import accounts, tables
+from anabranch.explain import accounts, qlogs, tables, waits
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
 from anabranch.support import capture, holes, quic, stdin, terminal, wording
 
-from . import calls, causes, measures
+from . import calls, causes, decrypted, measures
 from .calls import Rated
 from .causes import Way
 from .flows import Flow, find
@@ -80,6 +80,8 @@ class Explained:
     """What each direction in RTP is worth."""
     seen: tuple[int, ...] = (0, 1)
     """The sides of which the capture shows what held them back: not of one that is far away."""
+    inside: tuple[qlogs.Explained, ...] = ()
+    """Of QUIC the ends, where its packets could be opened."""
 
     def parts(self, width: int) -> "Iterator[RenderableType]":
         """Tables and sentences for people."""
@@ -97,6 +99,8 @@ class Explained:
                 yield f"what {rated.section} costs:"
                 yield rated.call.table(width)
         yield "\n".join(self.sentences())
+        for opened in self.inside:
+            yield from opened.parts(width)
 
     def _table(self, width: int) -> "Iterator[RenderableType]":
         heads = (
@@ -190,6 +194,7 @@ class Explained:
                 asdict(one) for sender in self.senders if sender for one in sender.expiries
             ],
             "calls": [rated.as_json() for rated in self.calls],
+            "inside": [end.as_json() for end in self.inside],
             "causes": [asdict(cause) for cause in self.causes],
             "main_cause": None if self.main is None else asdict(self.main),
             "sentences": self.sentences(),
@@ -360,7 +365,7 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
             )
             ways[side].append(way)
             section = f"{way.path}, from {way.host}"
-            waited = "" if way.waits is None else f" {causes.waits(way.waits)}"
+            waited = "" if way.waits is None else f" {waits.said(way.waits)}"
             notes.append(f"{section}: {causes.losses(lost)}.{waited}")
             if stream is not None:
                 told = reported(*_reporting(direction, journeys), stream.source)
@@ -376,13 +381,16 @@ def _of_datagrams(flow: Flow, journeys: Journeys, codec: str | None, file: Path)
                 )
                 said += one.sentences(_found_by(file, direction, journeys))
                 rated.append(one)
+    inside = _opened(flow) if flow.protocol == "QUIC" else ()
     if flow.protocol == "QUIC":
-        notes += _of_quic(flow)
+        notes += _of_quic(flow, is_opened=bool(inside))
     notes += said
     worst = _worst(rated)
     named = [] if worst is None else worst.causes([])
     main = named[0] if named else None
-    return Explained(flow, None, (None, None), ways, named, main, notes, tuple(rated))
+    return Explained(
+        flow, None, (None, None), ways, named, main, notes, tuple(rated), inside=inside
+    )
 
 
 def _worst(rated: Sequence[Rated]) -> Call | None:
@@ -390,10 +398,27 @@ def _worst(rated: Sequence[Rated]) -> Call | None:
     return min((one.call for one in rated if one.call), key=lambda one: one.mos, default=None)
 
 
-def _of_quic(flow: Flow) -> list[str]:
+def _opened(flow: Flow) -> tuple[qlogs.Explained, ...]:
+    """The ends of a connection of QUIC whose packets could be opened."""
+    # In one place the times are those there, and what held the farther end back is not seen.
+    places = {way.near for side in (0, 1) for way in flow.directions(side)}
+    return tuple(qlogs.of_events(decrypted.events(flow), 1 if len(places) == 1 else 2))
+
+
+def _of_quic(flow: Flow, *, is_opened: bool) -> list[str]:
     """What the packets that open a connection of QUIC show."""
-    said = ["QUIC encrypts its packet numbers and acknowledgements: what held it back is not seen."]
-    for path in flow.paths[1:]:
+    said = []
+    if not is_opened:
+        said.append(
+            "QUIC encrypts its packet numbers and acknowledgements: what held it back is not seen."
+        )
+    packets = flow.directions(0)[0].packets
+    own = np.isin(packets.quic.packet, np.concatenate([way.sent.row for way in flow.directions(0)]))
+    several = len(np.unique(packets.quic.path[own])) > 1
+    if several:
+        names = ", ".join(path.name for path in flow.paths)
+        said.append(f"The connection has several paths (RFC 10069): {names}.")
+    for path in flow.paths[1:] if not several else ():
         ways = [way for way in path.ways if way is not None]
         began_s = wording.number(min(float(way.sent.sent_s[0]) for way in ways), 4)
         said.append(

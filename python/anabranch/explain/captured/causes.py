@@ -6,28 +6,14 @@ from dataclasses import dataclass
 
 from anabranch.explain.accounts import Account
 from anabranch.explain.causes import GROUPS, OBSTACLE, Cause
+from anabranch.explain.waits import ADVICE, STANDING, Waits, said
 from anabranch.support import wording
 
-from .measures import STANDING, Losses, Waits
+from .measures import Losses
 from .sender import IDLE_S, Expiry, Move, Sender, Track
 
 _BULK = 8.0
 """Packets under way on average from which on a sender fills the path as far as it may."""
-
-ADVICE = {
-    "application": "The application sets the pace; the path could carry more.",
-    "capacity": "Only a faster path would help, or a shorter queue against the delay.",
-    "handshake": "The transfer is short beside the round-trip time, or its opening was lost.",
-    "losses": "Look where the path loses packets; a control such as bbr is less sensitive to it.",
-    "nothing": "A capture shows nothing that held it back: `anabranch profile` makes a path of it, "
-    "and `anabranch advise` finds settings for that.",
-    "path_down": "Timers find failures out: a lower RTO, or fewer expiries, moves data sooner.",
-    "slow_reader": "The receiver's application has to read faster; a larger buffer only fills.",
-    "receive_window": "Enlarge the receive buffer, or let the application read faster.",
-    "spurious_losses": "Most retransmitted packets were only late: look for what reorders them.",
-    "window": "Nothing was lost: the congestion window was still growing, or its control holds it.",
-}
-"""What to change."""
 
 _OF_SCTP = {
     "losses": "Look where the path loses packets; how long each loss delays data is a matter of "
@@ -83,7 +69,7 @@ def _path(sender: Sender, track: Track, account: Account, way: Way) -> Iterator[
     if repairs:
         yield repairs
     if way.waits is not None:
-        yield waits(way.waits)
+        yield said(way.waits)
     closed_s = account.seconds["receive_window_limited"]
     if closed_s > 0:
         text = f"The receive window was closed for {_seconds(closed_s)} ({_of(account, closed_s)})"
@@ -126,29 +112,6 @@ def losses(lost: Losses) -> str:
     if lost.reasons:
         text += f": {', '.join(f'{count:,} {reason}' for reason, count in lost.reasons.items())}"
     return text + (f"; {lost.out_of_order:,} came out of order" if lost.out_of_order else "")
-
-
-_FEW = 5
-"""Values of which a mean and a part of them say nothing."""
-
-
-def waits(waited: Waits) -> str:
-    """What queues cost."""
-    if waited.samples == 1:
-        what = "One packet took" if waited.is_one_way else "One round trip took"
-        return f"{what} {wording.ms(waited.least_ms)}."
-    what = "packets took" if waited.is_one_way else "round trips took"
-    if waited.samples < _FEW:
-        least, most = (
-            wording.ms(waited.least_ms),
-            wording.ms(waited.least_ms + waited.most_ms),
-        )
-        return f"{waited.samples} {what} {least if least == most else f'{least} to {most}'}."
-    return (
-        f"Its {what} {wording.ms(waited.mean_ms)} longer on average than the least, "
-        f"{wording.ms(waited.least_ms)}: 95 % at most {wording.ms(waited.most_of_ms)} longer, the "
-        f"longest {wording.ms(waited.most_ms)}."
-    )
 
 
 def _repairs(track: Track, account: Account, expiries: list[Expiry]) -> str:

@@ -196,8 +196,13 @@ def _tokens(directions: list[Direction]) -> dict[int, set[int]]:
 def _tags(direction: Direction) -> list[object]:
     """What directions of an association have in common, as its tags say.
 
-    Whatever goes to one end of it has the tag that this end chose.
+    Whatever goes to one end of it has the tag that this end chose. Of QUIC it is the connection of
+    packets that could be opened.
     """
+    if direction.protocol == "UDP":
+        quic = direction.packets.quic
+        opened = np.isin(quic.packet, direction.sent.row)
+        return [("QUIC", one) for one in np.unique(quic.connection[opened]).tolist()]
     if direction.protocol != "SCTP":
         return []
     tags = np.unique(_tag_of(direction))

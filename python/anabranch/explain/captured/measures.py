@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.explain.waits import Waits
 from anabranch.support import holes, rtp
 from anabranch.support.flows import DATA_CHUNKS
 from anabranch.support.gathered import beside
@@ -13,9 +14,6 @@ from anabranch.support.gathered import beside
 from .flows import Flow
 from .journeys import AWAITED, REPEATED, Direction, Flags, Integers, Vector
 from .packets import rtp_of
-
-STANDING = 0.75
-"""Part of the packets that waited from which on a queue is said to have stood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +122,6 @@ def _unseen(ends: Integers, sent_s: Vector, back: Sequence[Direction]) -> holes.
     near = np.maximum.accumulate(ends)[np.maximum(at, 0)]
     told = near + holes.apart(told, near)
     return holes.Unseen.of(ends, sent_s, told, told + above, at_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """How much longer than the fastest one packets took: what waiting in queues costs."""
-
-    least_ms: float
-    mean_ms: float
-    most_of_ms: float
-    """Of 95 % of them at most."""
-    most_ms: float
-    standing: float
-    """The part of them that waited: more than 1 ms, and than a twentieth of the least delay."""
-    is_one_way: bool
-    """Or round trips."""
-    samples: int
-    """How many were measured."""
 
 
 def losses(

@@ -20,13 +20,13 @@ from anabranch.support import wording
 
 from . import causes
 from .connection import Connection, by_group
-from .records import Reading, events, is_qlog
+from .records import Event, Reading, events, is_qlog
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-__all__ = ["Explained", "Qlog", "explain", "is_qlog"]
+__all__ = ["Event", "Explained", "Qlog", "explain", "is_qlog", "of_events"]
 
 MOST_CONNECTIONS = 1_000
 """The most ends of connections that are read of one file."""
@@ -99,7 +99,7 @@ class Explained:
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
         one, account = self.connection, self.account.ends[0].connection
-        trips = causes.trips(one)
+        trips = causes.trips(one.trips)
         return {
             "connection": one.name,
             "vantage_point": one.side,
@@ -117,6 +117,13 @@ class Explained:
                 "data_bytes": one.into.octets, "goodput_bit_per_s": one.into.rate,
             },
             "lost": dict(one.lost),
+            "paths": {
+                name: {
+                    "packets_sent": path.sent, "bytes_sent": path.sent_octets,
+                    "packets_received": path.received, "lost": path.lost,
+                }
+                for name, path in one.paths.items()
+            },
             "spurious": one.spurious,
             "fates": dict(one.fates),
             "round_trips_ms": None if trips is None else asdict(trips),
@@ -132,6 +139,12 @@ class Explained:
             "main_cause": None if self.main is None else asdict(self.main),
             "sentences": self.sentences(),
         }  # fmt: skip
+
+
+def of_events(events: Iterator[Event], most: int) -> list[Explained]:
+    """The ends of connections that these events are about, those first that sent most; `most`."""
+    found = sorted(by_group(events, MOST_CONNECTIONS), key=lambda one: -one.out.octets)
+    return [_explained(one) for one in found[:most]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +232,7 @@ def _explained(connection: Connection) -> Explained:
 def _account(connection: Connection) -> accounts.Flow:
     """The time of this end, in the form that simulations have it; of the other one nothing."""
     seconds = dict.fromkeys(accounts.SHOWN, 0.0) | dict(connection.held.seconds)
-    trips = causes.trips(connection)
+    trips = causes.trips(connection.trips)
     srtt_ms = float("nan") if trips is None else trips.least_ms + trips.mean_ms
     took_s = max(connection.end_s - connection.start_s, 1e-9)
     rate = connection.sent_octets * 8 / took_s

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from anabranch.explain.accounts import Account
-from anabranch.explain.captured.causes import ADVICE, waits
-from anabranch.explain.captured.measures import STANDING, Waits
 from anabranch.explain.causes import GROUPS, OBSTACLE, Cause
+from anabranch.explain.waits import ADVICE, STANDING, Waits, said
 from anabranch.support import wording
 from anabranch.support.quic_errors import error_name
 
 from .connection import BLOCKED, Close, Connection
-from .kept import Data
+from .kept import Data, Samples
 
 _ADVICE = {
     **ADVICE,
@@ -33,9 +32,9 @@ def is_sender(connection: Connection) -> bool:
     return out > into
 
 
-def trips(connection: Connection) -> Waits | None:
-    """Its round trips, as captures have them; None where the file has none."""
-    kept = np.asarray(connection.trips.kept)
+def trips(samples: Samples) -> Waits | None:
+    """Round trips, as captures have them; None where the file has none."""
+    kept = np.asarray(samples.kept)
     if not len(kept):
         return None
     longer = kept - kept.min()
@@ -60,7 +59,7 @@ def _kind(connection: Connection, account: Account) -> str:
     kind = max(shares, key=lambda kind: shares[kind])
     if not shares[kind] >= OBSTACLE:
         return "nothing"
-    found = trips(connection)
+    found = trips(connection.trips)
     if kind in {"window", "losses"} and found is not None and found.standing >= STANDING:
         return "capacity"
     lost = connection.lost.total()
@@ -77,11 +76,12 @@ def sentences(connection: Connection, account: Account) -> Iterator[str]:
         yield f"The handshake took {wording.ms(1e3 * opened_s)}."
     elif math.isnan(opened_s) and not connection.schema:
         yield "The handshake did not end, as far as the file shows."
-    found = trips(connection)
+    found = trips(connection.trips)
     if found is not None:
         smoothed = " (smoothed ones)" if connection.trips_kind == "smoothed_rtt" else ""
-        yield waits(found)[:-1] + f"{smoothed}."
+        yield said(found)[:-1] + f"{smoothed}."
     yield from _losses(connection)
+    yield from _by_path(connection)
     yield from _repairs(connection, account)
     least, most = connection.window_range
     if connection.windows:
@@ -151,6 +151,27 @@ def _losses(connection: Connection) -> Iterator[str]:
             f"{missing:,} of {span:,} packet numbers did not come ({share} %): these were lost, or "
             "their sender left them out."
         )
+
+
+def _by_path(connection: Connection) -> Iterator[str]:
+    """Of a connection with several paths, what went over each."""
+    used = {name: one for name, one in connection.paths.items() if one.sent or one.received}
+    if len(used) < 2:
+        return
+    for name, one in used.items():
+        text = (
+            f"Path {wording.harmless(name[:40])}: {wording.counted(one.sent, 'packet')} of "
+            f"{wording.size(one.sent_octets)} sent, {one.received:,} received"
+        )
+        if connection.has_acks and one.sent:
+            share = wording.number(100 * one.lost / one.sent, 3)
+            text += f", {one.lost:,} taken for lost ({share} %)"
+        found = trips(one.trips)
+        if found is not None:
+            least, mean = found.least_ms, found.least_ms + found.mean_ms
+            text += f"; round trips from {wording.number(least, 4)} ms, mean "
+            text += f"{wording.number(mean, 4)} ms"
+        yield f"{text}."
 
 
 _ARRIVING = {"delivered", "in_flight"}

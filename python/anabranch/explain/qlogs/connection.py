@@ -14,7 +14,7 @@ from anabranch.errors import AnabranchError
 from anabranch.support import wording
 from anabranch.support.reading import amount, at, items
 
-from .kept import MOST_STREAMS, Data, Held, Packet, Samples, Space
+from .kept import MOST_STREAMS, Data, Held, OfPath, Packet, Samples, Space
 from .records import MOST_NUMBER, Event, whole
 
 _SPACES_OF_A_PATH = 3
@@ -117,6 +117,7 @@ class Connection:
         self.held = Held()
         self.gaps: dict[str, list[int]] = {}
         """Of received packets with data: least and greatest number, and how many, by path."""
+        self.paths: dict[str, OfPath] = {}
         self.has_acks = self.has_frames = False
         self._spaces: dict[tuple[str, str], Space] = {}
         self._in_flight = 0
@@ -185,6 +186,9 @@ class Connection:
         header, size, is_data, path = self._header(event)
         self.sent += 1
         self.sent_octets += size
+        of_path = self._of_path(event, path)
+        of_path.sent += 1
+        of_path.sent_octets += size
         frames = _frames(event)
         kinds = {kind for kind, _ in frames}
         for kind, frame in frames:
@@ -220,6 +224,8 @@ class Connection:
         is_here = size > 0 or "kind" not in header
         self.received += is_here
         self.received_octets += size
+        if is_here:
+            self._of_path(event, path).received += 1
         frames = _frames(event)
         for kind, frame in frames:
             if kind in _ACKS:
@@ -244,6 +250,10 @@ class Connection:
             gap = self.gaps.setdefault(path, [packet_number, packet_number, 0])
             gap[0], gap[1] = min(gap[0], packet_number), max(gap[1], packet_number)
             gap[2] += 1
+
+    def _of_path(self, event: Event, path: str) -> OfPath:
+        _check_room(self.paths, path, event)
+        return self.paths.setdefault(path, OfPath())
 
     def _header(self, event: Event) -> tuple[Mapping[str, Any], int, bool, str]:
         """A packet's header, size, whether it may carry data, and its path."""
@@ -366,6 +376,7 @@ class Connection:
         found = whole(value, f"{event.where}: `packet_number`")
         trigger = event.data.get("trigger")
         _count(self.lost, trigger if isinstance(trigger, str) else "")
+        self._of_path(event, path).lost += 1
         if event.data.get("is_mtu_probe_packet") is True:
             return
         packet = None
@@ -416,6 +427,7 @@ class Connection:
                 self.trips = Samples()
             self.trips_kind = name
             self.trips.add(trip * event.unit_ms)
+            self._of_path(event, path).trips.add(trip * event.unit_ms)
             self._trip_s = trip * event.unit_ms / 1e3
         probes = value("pto_count")
         if probes is not None:

@@ -128,6 +128,17 @@ class Samples:
         self._seen += 1
 
 
+@dataclass(slots=True)
+class OfPath:
+    """What is known of one path of several."""
+
+    sent: int = 0
+    sent_octets: int = 0
+    received: int = 0
+    lost: int = 0
+    trips: Samples = field(default_factory=Samples)
+
+
 class Held:
     """What held a sender back, from when to when."""
 

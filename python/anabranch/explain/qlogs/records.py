@@ -9,6 +9,7 @@ A sequence is read as a stream. Of a document all is in the memory, so its size 
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,8 @@ _MOST_MS = 1e17
 MOST_NUMBER = 2.0**64
 
 _LONGEST_NAME = 100
+
+_OF_TUPLE = re.compile(r"^p(?=\d+$)")
 
 _TOLD_EACH = 1 << 20
 """Characters between two calls of what shows progress."""
@@ -243,7 +246,10 @@ class _Trace:
         if data is not None and not isinstance(data, dict):
             raise AnabranchError(f"{where}: its `data` is {_shown(data)}; it has to be an object")
         self._reading.events += 1
-        path = found.get("path_id")
+        path = found.get("path_id", found.get("tuple"))
+        if isinstance(path, str):
+            # The ID of a tuple is that of a path in noq's files, with a letter in front.
+            path = _OF_TUPLE.sub("", path, count=1)
         return Event(
             where, self._at_s(found, where, is_after=is_after),
             schema.lower(), kind.lower(), data or {}, self._group(found), self._side,

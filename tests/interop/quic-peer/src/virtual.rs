@@ -1,12 +1,12 @@
-// Two endpoints of a stack in virtual time, with a link between them like the simulator's: a rate, a queue of
-// so many packets beside the one in service, random losses behind it, a delay. A client writes so many bytes
-// on a stream. What quinn-proto and noq-proto have in common; each run is a line of JSON
-// (tools/quic_peers_page.py).
+// Two endpoints of a stack in virtual time, with links between them like the simulator's: a rate, a queue of
+// so many packets beside the one in service, random losses behind it, a delay. Of several links, whose values
+// have commas between them, each is a path. A client writes so many bytes on a stream. What quinn-proto and
+// noq-proto have in common; each run is a line of JSON (tools/quic_beside_peers.py).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::error::Error;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// One direction of the link.
+/// One direction of a link.
 struct Way {
     bits_per_s: f64,
     delay: Duration,
@@ -60,13 +60,14 @@ struct Way {
 }
 
 impl Way {
-    fn new(words: &BTreeMap<String, String>, seed: u64) -> Outcome<Self> {
+    fn new(words: &BTreeMap<String, String>, path: usize, seed: u64) -> Outcome<Self> {
+        let of_path = |name: &str| words[name].split(',').nth(path).ok_or("a path lacks a value");
         Ok(Self {
-            bits_per_s: words["rate"].parse()?,
-            delay: Duration::from_secs_f64(words["delay_ms"].parse::<f64>()? / 1e3),
-            room: words["queue"].parse()?,
-            loss: words["loss"].parse()?,
-            random: seed,
+            bits_per_s: of_path("rate")?.parse()?,
+            delay: Duration::from_secs_f64(of_path("delay_ms")?.parse::<f64>()? / 1e3),
+            room: of_path("queue")?.parse()?,
+            loss: of_path("loss")?.parse()?,
+            random: seed ^ (path as u64) << 48,
             leaving: VecDeque::new(),
             arrived: 0,
             dropped: 0,
@@ -107,18 +108,25 @@ impl Way {
 struct End {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    address: SocketAddr,
 }
 
-/// What arrives: when, its number among all, at which end, what.
-type Flying = Reverse<(Duration, u64, usize, Vec<u8>)>;
+/// The address of an end, the client's being 0, on a path.
+fn address(end: usize, path: usize) -> SocketAddr {
+    (Ipv4Addr::new(10, 0, path as u8, 1 + end as u8), 4433).into()
+}
+
+/// What arrives: when, its number among all, at which end, on which path, what.
+type Flying = Reverse<(Duration, u64, usize, usize, Vec<u8>)>;
 
 struct World {
     start: Instant,
     now: Duration,
     /// The client and the server.
     ends: [End; 2],
-    ways: [Way; 2],
+    /// By sender and path.
+    ways: [Vec<Way>; 2],
+    /// How many paths the client has opened, the handshake's included.
+    opened: usize,
     flying: BinaryHeap<Flying>,
     count: u64,
     bytes: u64,
@@ -137,6 +145,10 @@ fn transport(words: &BTreeMap<String, String>) -> Outcome<Arc<TransportConfig>> 
         "bbr" => config.congestion_controller_factory(Arc::new(Bbr::default())),
         other => return Err(format!("cc is {other}").into()),
     };
+    let paths = words["rate"].split(',').count();
+    if paths > 1 {
+        several_paths(&mut config, paths);
+    }
     if let Some(mtu) = words.get("mtu") {
         config.initial_mtu(mtu.parse()?);
         config.mtu_discovery_config(None);
@@ -174,18 +186,19 @@ impl World {
             End {
                 endpoint: endpoint(config, server.map(Arc::new)),
                 connection: None,
-                address: (Ipv4Addr::new(10, 0, 0, number), 4433).into(),
             }
         };
         let start = Instant::now();
         let mut ends = [end(1, None), end(2, Some(server))];
-        let address = ends[1].address;
-        ends[0].connection = Some(ends[0].endpoint.connect(start, client, address, "localhost")?);
+        ends[0].connection = Some(ends[0].endpoint.connect(start, client, address(1, 0), "localhost")?);
+        let paths = words["rate"].split(',').count();
+        let ways = |seed: u64| (0..paths).map(|path| Way::new(words, path, seed)).collect::<Outcome<Vec<_>>>();
         Ok(Self {
             start,
             now: Duration::ZERO,
             ends,
-            ways: [Way::new(words, 2 * seed + 1)?, Way::new(words, (2 * seed + 2) << 32)?],
+            ways: [ways(2 * seed + 1)?, ways((2 * seed + 2) << 32)?],
+            opened: 1,
             flying: BinaryHeap::new(),
             count: 0,
             bytes: words["bytes"].parse()?,
@@ -216,8 +229,8 @@ impl World {
             }
             self.now = next;
             if arrival == Some(next) {
-                let Reverse((_, _, to, datagram)) = self.flying.pop().ok_or("gone")?;
-                self.arrive(to, &datagram)?;
+                let Reverse((_, _, to, path, datagram)) = self.flying.pop().ok_or("gone")?;
+                self.arrive(to, path, &datagram)?;
                 continue;
             }
             let number = usize::from(due[0] != Some(next));
@@ -230,12 +243,12 @@ impl World {
         Ok(())
     }
 
-    fn arrive(&mut self, to: usize, datagram: &[u8]) -> Outcome<()> {
+    fn arrive(&mut self, to: usize, path: usize, datagram: &[u8]) -> Outcome<()> {
         let now = self.start + self.now;
-        let from = self.ends[1 - to].address;
+        let addresses = [address(1 - to, path), address(to, path)];
         let end = &mut self.ends[to];
         let mut answer = Vec::new();
-        match handle(&mut end.endpoint, now, from, datagram, &mut answer) {
+        match handle(&mut end.endpoint, now, addresses, datagram, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut end.connection {
                     connection.handle_event(event);
@@ -245,16 +258,16 @@ impl World {
                 let accepted = end.endpoint.accept(incoming, now, &mut answer, None);
                 end.connection = Some(accepted.map_err(|error| error.cause.to_string())?);
             }
-            Some(DatagramEvent::Response(transmit)) => self.put(to, &answer[..transmit.size]),
+            Some(DatagramEvent::Response(transmit)) => self.put(to, path, &answer[..transmit.size]),
             None => {}
         }
         self.drive(to)
     }
 
-    fn put(&mut self, from: usize, datagram: &[u8]) {
-        if let Some(at) = self.ways[from].take(self.now, datagram.len()) {
+    fn put(&mut self, from: usize, path: usize, datagram: &[u8]) {
+        if let Some(at) = self.ways[from][path].take(self.now, datagram.len()) {
             self.count += 1;
-            self.flying.push(Reverse((at, self.count, 1 - from, datagram.to_vec())));
+            self.flying.push(Reverse((at, self.count, 1 - from, path, datagram.to_vec())));
         }
     }
 
@@ -292,22 +305,33 @@ impl World {
                 }
                 None => {}
             }
+            // A path is open as soon as the peer has issued a connection ID for it.
+            while number == 0
+                && self.handshake.is_some()
+                && self.opened < self.ways[0].len()
+                && open_path(connection, now, [0, 1].map(|end| address(end, self.opened)))
+            {
+                self.opened += 1;
+            }
             let mut buffer = Vec::new();
-            let Some((size, segment)) = transmit(connection, now, &mut buffer) else { return Ok(()) };
+            let Some((size, segment, to)) = transmit(connection, now, &mut buffer) else { return Ok(()) };
+            let IpAddr::V4(to) = to.ip() else { return Err("the peer has an address of IPv4".into()) };
             for datagram in buffer[..size].chunks(segment.unwrap_or(size)) {
-                self.put(number, datagram);
+                self.put(number, to.octets()[2].into(), datagram);
             }
         }
     }
 
     fn report(&mut self) -> String {
         let seconds = |at: Option<Duration>| at.map_or(f64::NAN, |at| at.as_secs_f64());
-        let Way { arrived, dropped, lost, .. } = self.ways[0];
+        let sum = |of: fn(&Way) -> u64| self.ways[0].iter().map(of).sum::<u64>();
+        let [arrived, dropped, lost] = [sum(|way| way.arrived), sum(|way| way.dropped), sum(|way| way.lost)];
+        let by_path: Vec<u64> = self.ways[0].iter().map(|way| way.arrived).collect();
         let times = [("completion_s", self.completion), ("handshake_s", self.handshake)];
         let [completion, handshake] = times.map(|(name, at)| format!(r#""{name}": {}"#, seconds(at)));
-        let back = self.ways[1].arrived;
+        let back: u64 = self.ways[1].iter().map(|way| way.arrived).sum();
         let counts = format!(r#""sent": {arrived}, "dropped": {dropped}, "lost": {lost}, "back": {back}"#);
-        format!("{{{completion}, {handshake}, {counts}}}")
+        format!("{{{completion}, {handshake}, {counts}, \"by_path\": {by_path:?}}}")
     }
 }
 

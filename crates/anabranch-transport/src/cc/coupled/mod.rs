@@ -356,6 +356,13 @@ pub struct Member {
     is_only_window: bool,
 }
 
+impl Member {
+    /// Has the path begin anew, as a member still.
+    pub fn begin_anew(&mut self, setup: &PathSetup) {
+        self.group.shared().of(self.path).add_path(self.path, setup);
+    }
+}
+
 impl Drop for Member {
     fn drop(&mut self) {
         self.group.shared().of(self.path).remove_path(self.path);

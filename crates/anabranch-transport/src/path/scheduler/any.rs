@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Decision, PathView, Pending, Scheduler, backup_only, blest, ecf, linux, min_rtt, plugin, redundant,
-    round_robin, weighted,
+    Decision, PathView, Pending, Scheduler, backup_only, blest, ecf, linux, min_rtt, plugin, priority,
+    redundant, round_robin, weighted,
 };
 use crate::plugin::{self as class, Role};
 
@@ -29,6 +29,9 @@ pub enum Config {
     /// implementation of Multipath TCP).
     #[default]
     MinRtt,
+    /// The first path of those with room: another one carries only what the paths before it have no window
+    /// for (the priority-based steering mode of 3GPP TS 23.501).
+    Priority,
     /// A class of Python (docs/plugins.md).
     Python(class::Config),
     /// Every path with room carries the same data.
@@ -73,6 +76,7 @@ impl Config {
             Self::Ecf => AnyScheduler::Ecf(ecf::Ecf::default()),
             Self::Linux => AnyScheduler::Linux(linux::Linux::default()),
             Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
+            Self::Priority => AnyScheduler::Priority(priority::Priority),
             Self::Python(config) => AnyScheduler::Custom(plugin::MAKER.get()(config, seed)),
             Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
             Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
@@ -96,6 +100,8 @@ pub enum AnyScheduler {
     Linux(linux::Linux),
     /// The smallest round-trip time.
     MinRtt(min_rtt::MinRtt),
+    /// The first path with room.
+    Priority(priority::Priority),
     /// All paths.
     Redundant(redundant::Redundant),
     /// Uses the paths in turn.
@@ -122,6 +128,7 @@ impl Scheduler for AnyScheduler {
             Self::Ecf(scheduler) => scheduler.schedule(data, paths),
             Self::Linux(scheduler) => scheduler.schedule(data, paths),
             Self::MinRtt(scheduler) => scheduler.schedule(data, paths),
+            Self::Priority(scheduler) => scheduler.schedule(data, paths),
             Self::Redundant(scheduler) => scheduler.schedule(data, paths),
             Self::RoundRobin(scheduler) => scheduler.schedule(data, paths),
             Self::Weighted(scheduler) => scheduler.schedule(data, paths),
@@ -137,6 +144,7 @@ impl Scheduler for AnyScheduler {
             | Self::Ecf(_)
             | Self::Linux(_)
             | Self::MinRtt(_)
+            | Self::Priority(_)
             | Self::Redundant(_)
             | Self::RoundRobin(_)
             | Self::Weighted(_) => {}

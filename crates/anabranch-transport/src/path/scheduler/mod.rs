@@ -7,6 +7,7 @@ pub mod ecf;
 pub mod linux;
 pub mod min_rtt;
 pub mod plugin;
+pub mod priority;
 pub mod redundant;
 pub mod round_robin;
 pub mod weighted;
@@ -222,6 +223,7 @@ mod tests {
             Config::Ecf,
             Config::Linux,
             Config::MinRtt,
+            Config::Priority,
             Config::Redundant,
             Config::RoundRobin,
             Config::Weighted(vec![3, 2]),

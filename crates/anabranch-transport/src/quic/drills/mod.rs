@@ -8,6 +8,8 @@ mod key_update;
 mod loss;
 mod migration;
 mod multipath;
+mod path_attacks;
+mod path_choice;
 mod rebinding;
 mod service;
 mod strangers;

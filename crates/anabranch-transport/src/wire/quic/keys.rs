@@ -62,6 +62,16 @@ impl<P> Keys<P> {
     }
 }
 
+impl<P> Keys<P> {
+    /// A further connection ID to which packets of another path than 0 come.
+    pub fn add_id(&mut self, path: u32, id: ConnectionId) {
+        match self.paths.iter_mut().find(|known| known.number == path) {
+            Some(known) => known.ids.push(id),
+            None => self.set_ids(path, [id]),
+        }
+    }
+}
+
 impl<P: Protection> Keys<P> {
     /// Appends the bytes of packets of one datagram. Whoever sends at a level has its key.
     pub fn seal(&mut self, packets: &[Packet], fields: &mut impl Fields, out: &mut Vec<u8>) {

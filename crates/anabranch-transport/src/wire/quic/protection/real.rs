@@ -145,6 +145,17 @@ impl Real {
         }
     }
 
+    /// Remembers where the present phase begins on a packet's path: those of one phase may overtake each
+    /// other.
+    fn note(&mut self, Envelope { path, number, key_phase, .. }: Envelope<'_>) {
+        if key_phase == self.phase {
+            match self.first.iter_mut().find(|(known, _)| *known == path) {
+                Some((_, first)) => *first = number.min(*first),
+                None => self.first.push((path, number)),
+            }
+        }
+    }
+
     /// Begins the next phase with a packet.
     fn update(&mut self, envelope: Envelope<'_>) {
         if let Some((next, later)) = self.next.take() {
@@ -161,6 +172,8 @@ impl Protection for Real {
     fn seal(&mut self, envelope: Envelope<'_>, content: &mut [u8]) -> [u8; TAG_BYTES] {
         if self.is_next(envelope) {
             self.update(envelope);
+        } else {
+            self.note(envelope);
         }
         let Envelope { path, number, header, .. } = envelope;
         let tag = self.key(envelope).encrypt_in_place_for_path(path, number, header, content);
