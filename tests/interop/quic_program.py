@@ -165,3 +165,9 @@ QUIC_GO = Stack(
 )
 
 STACKS = {each.name: each for each in (_rust("quinn"), _rust("noq"), QUIC_GO)}
+
+
+if __name__ == "__main__":
+    # What quic-programs.toml names.
+    for stack in STACKS.values():
+        print(stack.program())
