@@ -92,7 +92,8 @@ paths = ["wan"]
 
 def _quic() -> str:
     """What `cubic` has, over QUIC with the same buffers and as large packets."""
-    sizes = 'max_datagram = "1472 B", max_data = "16 MiB", max_stream_data = "16 MiB", send_buffer = "16 MiB"'
+    windows = 'max_data = "16 MiB", max_stream_data = "16 MiB", send_buffer = "16 MiB"'
+    sizes = f'max_datagram = "1472 B", {windows}'
     return cubic("10 Mbit/s", 1e-3, 60).replace(TCP, f'transport = {{ kind = "quic", {sizes} }}')
 
 

@@ -1,7 +1,7 @@
 """Our QUIC over sockets beside quic-go, over the same emulated links, in real time.
 
-`python tools/quic_live_beside_peers.py docs/validation/quic-live-peers.md` writes the generated part
-of that page: the median time in which a client's upload is complete, of ours with the profile
+`python tools/quic_live_beside_peers.py docs/validation/quic-live-peers.md` writes the generated
+part of that page: the median time in which a client's upload is complete, of ours with the profile
 `quic_go` and of quic-go itself. It takes a quarter of an hour, and root or user namespaces.
 """
 

@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 from aioquic.asyncio import connect, serve
-from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.quic.configuration import QuicConfiguration
 
 ALPN = "interop"
@@ -42,7 +41,6 @@ async def _connect(words: dict[str, str]) -> None:
     )
     configuration.load_verify_locations(cafile=words["chain"])
     host, _, port = words["remote"].rpartition(":")
-    protocol: QuicConnectionProtocol
     async with connect(host, int(port), configuration=configuration) as protocol:
         reader, writer = await protocol.create_stream()
         writer.write(bytes(int(words["upload"])))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from quic_peers import HOST, Client, Server, written
+from quic_peers import HOST, Client, Server, at, written
 
 from anabranch import quic
 
@@ -37,21 +37,35 @@ class Stack:
 
     @contextlib.asynccontextmanager
     async def server(
-        self, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        *,
+        host: str = HOST,
+        **options: object,
     ) -> AsyncIterator[Server]:
         chain, key = written(made, folder)
-        words = ["listen", f"own={HOST}:{port}", f"chain={chain}", f"key={key}"]
+        words = ["listen", f"own={at(host, port)}", f"chain={chain}", f"key={key}"]
         async with self._running(words, options) as end:
             await end.said("listening")
             yield end
 
     @contextlib.asynccontextmanager
     async def client(
-        self, own: int, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        own: int,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        *,
+        host: str = HOST,
+        **options: object,
     ) -> AsyncIterator[Client]:
         chain = folder / "chain.pem"
         chain.write_bytes(made.chain)
-        words = ["connect", f"own={HOST}:{own}", f"remote={HOST}:{port}", f"chain={chain}"]
+        ends = [f"own={at(host, own)}", f"remote={at(host, port)}"]
+        words = ["connect", *ends, f"chain={chain}"]
         async with self._running(words, options) as end:
             await end.said("connected")
             yield end

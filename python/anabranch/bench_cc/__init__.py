@@ -116,7 +116,13 @@ def bench(
         baseline.check_cells([(case, name) for case in cases for name in names])
     cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
     return conclude(
-        cells, baseline, console, out=out, profile=profile, junit_file=junit_file, json_file=json_file
+        cells,
+        baseline,
+        console,
+        out=out,
+        profile=profile,
+        junit_file=junit_file,
+        json_file=json_file,
     )
 
 

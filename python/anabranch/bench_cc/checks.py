@@ -47,7 +47,9 @@ class Baseline:
             }
             own_profile, count = content["profile"], int(content["replications"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise AnabranchError(f"{path} is not a JSON file of `anabranch {bench.command}`") from error
+            raise AnabranchError(
+                f"{path} is not a JSON file of `anabranch {bench.command}`"
+            ) from error
         if own_profile != profile:
             raise AnabranchError(
                 f"{path} is about the profile {own_profile}, this run about {profile}:"

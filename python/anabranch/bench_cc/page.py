@@ -33,7 +33,11 @@ def of(
         notes=[
             f"Green, and {reports.BEST}: may be the best of its column (95 %, compared run by run),"
             " or is within 1 % of it; where none is marked, all may be.",
-            *(f"{metric.head}: {metric.meaning}" for metric in bench.metrics if metric.head in heads),
+            *(
+                f"{metric.head}: {metric.meaning}"
+                for metric in bench.metrics
+                if metric.head in heads
+            ),
         ],
         captions={
             name: f"{bench.drawn[name][1][0].upper()}{bench.drawn[name][1][1:]}, mean and 95 %"

@@ -17,7 +17,6 @@ from anabranch.bench_quic import programs as asked
 from anabranch.bench_quic import runs, scenarios
 from anabranch.bench_quic.measures import STACKS
 from anabranch.bench_quic.programs import Program
-from anabranch.bench_quic.scenarios import QuicScenario
 from anabranch.errors import whole
 from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder
@@ -136,7 +135,7 @@ def bench(
     check_folder(out)
     for file in (junit_file, json_file):
         check_file(file, made=out)
-    chosen: list[QuicScenario] = scenarios.load(tuple(only))
+    chosen = scenarios.load(tuple(only))
     baseline = None
     if baseline_file is not None:
         baseline = Baseline(baseline_file, _PROFILE, replications, STACKS)

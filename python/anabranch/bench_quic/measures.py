@@ -1,4 +1,4 @@
-"""What is compared: of simulated runs from their scalars, of programs from what crossed the links."""
+"""What is compared: in simulations by scalars, of programs by what crossed the links."""
 
 import math
 import statistics

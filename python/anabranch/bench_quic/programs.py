@@ -94,9 +94,7 @@ def _of_file(word: str) -> list[Program]:
         raise AnabranchError(f"{path} has no program: a table for each, with `server` and `client`")
     if name and name not in tables:
         raise AnabranchError(f"{path} has no program `{name}`; it has {', '.join(tables)}")
-    return [
-        _program(path, each, table) for each, table in tables.items() if name in ("", each)
-    ]
+    return [_program(path, each, table) for each, table in tables.items() if name in ("", each)]
 
 
 def _program(path: str, name: str, table: object) -> Program:
@@ -111,7 +109,10 @@ def _program(path: str, name: str, table: object) -> Program:
     if not isinstance(downloads, bool):
         raise AnabranchError(f"{path}: {name}.downloads is `{downloads}`; allowed: true, false")
     return Program(
-        name, _command(path, name, "server", table), _command(path, name, "client", table), downloads
+        name,
+        _command(path, name, "server", table),
+        _command(path, name, "client", table),
+        downloads,
     )
 
 
