@@ -146,6 +146,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python -m pip install --quiet --group interop
 	$(BIN)/python tools/interop_page.py docs
 	$(BIN)/python tools/quic_beside_peers.py docs/validation/quic-peers.md
+	$(BIN)/python tools/quic_live_beside_peers.py docs/validation/quic-live-peers.md
 	$(BIN)/python tools/comparison_pages.py docs
 	$(BIN)/python tools/paper_record.py voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md

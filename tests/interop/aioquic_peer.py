@@ -43,7 +43,6 @@ class Aioquic:
         port: int,
         made: quic.Certificate,
         folder: Path,
-        *,
         host: str = HOST,
         **options: object,
     ) -> AsyncIterator[Server]:
@@ -74,7 +73,6 @@ class Aioquic:
         port: int,
         made: quic.Certificate,
         _folder: Path,
-        *,
         host: str = HOST,
         **options: object,
     ) -> AsyncIterator[Client]:

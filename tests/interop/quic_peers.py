@@ -101,7 +101,6 @@ class Peer(Protocol):
         port: int,
         made: quic.Certificate,
         folder: Path,
-        *,
         host: str = HOST,
         **options: object,
     ) -> AbstractAsyncContextManager[Server]:
@@ -113,7 +112,6 @@ class Peer(Protocol):
         port: int,
         made: quic.Certificate,
         folder: Path,
-        *,
         host: str = HOST,
         **options: object,
     ) -> AbstractAsyncContextManager[Client]:

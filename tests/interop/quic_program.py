@@ -41,7 +41,6 @@ class Stack:
         port: int,
         made: quic.Certificate,
         folder: Path,
-        *,
         host: str = HOST,
         **options: object,
     ) -> AsyncIterator[Server]:
@@ -58,7 +57,6 @@ class Stack:
         port: int,
         made: quic.Certificate,
         folder: Path,
-        *,
         host: str = HOST,
         **options: object,
     ) -> AsyncIterator[Client]:

@@ -97,7 +97,7 @@ async def ours_connects(
 ) -> AsyncIterator[tuple[quic.Connection, Server]]:
     """A connection of ours to a server of the peer's, which answers each stream with itself."""
     port, own = peers.free_ports(2)
-    async with peer.server(port, made, tmp_path, **options) as server:
+    async with peer.server(port, made, tmp_path, HOST, **options) as server:
         with between(impairment, port, own, relays) as towards:
             async with quic.Endpoint([HOST], port=own) as endpoint:
                 connection = await endpoint.connect(
@@ -125,7 +125,7 @@ async def ours_listens(
         endpoint.listen(made, protocols=[ALPN], settings=settings) as listener,
     ):
         with between(impairment, port, own, relays) as towards:
-            async with peer.client(own, towards, made, tmp_path, **options) as client:
+            async with peer.client(own, towards, made, tmp_path, HOST, **options) as client:
                 yield await listener.accept(), client
 
 
