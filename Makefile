@@ -62,7 +62,7 @@ test-python: dev
 bench: ## speed of the engine
 	cargo bench --locked -p anabranch-bench
 
-bench-check: dev ## instructions of seven runs beside the committed ones, within 1 % (needs valgrind, else it says so)
+bench-check: dev ## instructions of eight runs beside the committed ones, within 1 % (needs valgrind, else it says so)
 	$(BIN)/python tools/bench_check.py benches/instructions.json
 
 bench-peers: setup ## how much longer ns-2 and ns-3 take, where they are installed (three minutes)
