@@ -18,9 +18,8 @@ pub struct Config {
     /// Whose defaults: "rfc9000" (default), "noq" (1.x), "picoquic" (August 2026), `quic_go` (August 2026) or
     /// "quinn" (0.11).
     pub profile: Profile,
-    /// Congestion control; default cubic, in profile `picoquic` reno, in `quic_go` reno with `beta` 0.7 and
-    /// `slow_start` "hystart". In profiles quinn and
-    /// noq the `slow_start` of cubic is "standard" by default.
+    /// Congestion control; default cubic, in profile `picoquic` reno, in `quic_go` reno with `beta` 0.7. In
+    /// profiles quinn and noq the `slow_start` of cubic is "standard" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
     /// The longest UDP payload that is sent, from 1200 B to what the path's MTU allows; default 1200 B (RFC

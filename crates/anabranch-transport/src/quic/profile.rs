@@ -5,7 +5,7 @@
 
 use super::config::Profile;
 use super::congestion::Pace;
-use crate::cc::{self, slow_start::SlowStart};
+use crate::cc;
 use crate::time::Duration;
 
 /// The values that profiles differ in.
@@ -79,12 +79,13 @@ impl Profile {
             // poll_transmit asks the pacer with the window alone.
             Self::Quinn => Values { initial_window_of_bbr: Some(200 * 1_200), pace: Pace::Window, ..noq },
             // quic-go of August 2026. internal/ackhandler/sent_packet_handler.go: NewCubicSender with "use
-            // Reno"; internal/congestion: cubic_sender.go (renoBeta; initialCongestionWindow, 32 datagrams of
-            // InitialPacketSize), hybrid_slow_start.go, which looks at the delay alone; internal/utils/rtt_stats.go: DefaultInitialRTT; internal/protocol: params.go
-            // (windows that have grown, WindowUpdateThreshold, DefaultMaxIncomingStreams,
-            // DefaultConnectionIDLength), protocol.go (MaxPacketBufferSize).
+            // Reno"; internal/congestion/cubic_sender.go: renoBeta; initialCongestionWindow, 32 datagrams of
+            // InitialPacketSize (hybrid_slow_start.go, which looks at the delay alone, is not here);
+            // internal/utils/rtt_stats.go: DefaultInitialRTT; internal/protocol: params.go (windows that have
+            // grown, WindowUpdateThreshold, DefaultMaxIncomingStreams, DefaultConnectionIDLength),
+            // protocol.go (MaxPacketBufferSize).
             Self::QuicGo => Values {
-                cc: cc::Config::Reno(cc::reno::Config { beta: Some(0.7), slow_start: SlowStart::Hystart }),
+                cc: cc::Config::Reno(cc::reno::Config { beta: Some(0.7), ..cc::reno::Config::default() }),
                 initial_rtt: Duration::from_millis(100),
                 initial_window: Some(32 * 1_280),
                 found_datagram: 1_452,

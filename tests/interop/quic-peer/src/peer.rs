@@ -156,8 +156,8 @@ async fn upload(connection: &Connection, size: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Says that a connection is open, and later that it has ended; a server's answers, which are empty if it is a
-/// sink.
+/// Says that a connection is open, and later that it has ended; a server's answers, which are empty if it is
+/// a sink.
 fn begin(connection: &Connection, is_sink: bool) {
     say("connected", "");
     let closing = connection.clone();
