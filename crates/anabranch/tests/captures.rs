@@ -524,7 +524,12 @@ fn read_random_captures(is_wanted: impl Fn(&str) -> bool) {
     };
     proptest!(config, |(text in random_scenario::text())| {
         prop_assume!(is_wanted(&text));
-        let (_, file) = captured(&scenario(&text), false);
+        // tshark 4.0 takes a short packet number for one that is 256 higher where a later packet has been
+        // seen before: packets of QUIC are looked at once, where none overtakes another.
+        let has_quic = text.contains("'quic'");
+        prop_assume!(!(has_quic && (text.contains("duplicate") || text.contains("reorder"))));
+        let node = has_quic.then_some("n0");
+        let (_, file) = captured_at(&scenario(&text), false, node).unwrap();
         prop_assert_eq!(tshark(&file).expect("it is installed"), [""; 0], "{}", text);
     });
 }

@@ -142,7 +142,7 @@ pub struct Connection {
     pub(super) has_sent_since_heard: bool,
 
     pub(super) outputs: VecDeque<Output>,
-    spare: PacketPool,
+    pub(super) spare: PacketPool,
     /// Memory that is used again.
     pub(super) scratch: Vec<Sent>,
     pub(super) lost: Vec<Sent>,
@@ -405,38 +405,6 @@ impl Connection {
         {
             super::send::pad(last, short);
         }
-    }
-
-    /// Hands a datagram over to where the peer is on a path.
-    pub(super) fn put_out(&mut self, place: usize, content: Content, bytes: u32, ecn: Ecn) {
-        self.put_out_to(self.paths[place].route.address, content, bytes, ecn);
-    }
-
-    /// Hands a datagram over to this address.
-    pub(super) fn put_out_to(&mut self, to: Address, content: Content, bytes: u32, ecn: Ecn) {
-        let (path, destination_port) = (to.network, to.port);
-        let Outside { port: source_port, host } = self.outside[path.index()];
-        let client_host = if self.side == Side::A { host } else { to.host };
-        let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
-        let packet = match self.spare.take() {
-            Some(mut packet) => {
-                (packet.path, packet.ecn, packet.size) = (path, ecn, size);
-                if let Body::Quic(place) = &mut packet.body {
-                    (place.source_port, place.destination_port) = (source_port, destination_port);
-                    place.client_host = client_host;
-                    place.content = content;
-                } else {
-                    let datagram = Datagram { source_port, destination_port, client_host, content };
-                    packet.body = Body::Quic(Box::new(datagram));
-                }
-                packet
-            }
-            None => {
-                let datagram = Datagram { source_port, destination_port, client_host, content };
-                Box::new(Packet { path, ecn, size, body: Body::Quic(Box::new(datagram)) })
-            }
-        };
-        self.outputs.push_back(Output::Transmit(packet));
     }
 
     pub(super) fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {

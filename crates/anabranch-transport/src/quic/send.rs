@@ -7,11 +7,15 @@ use smallvec::SmallVec;
 use super::connection::{Connection, State};
 use super::handshake::{ACK_DELAY_EXPONENT, Handshake};
 use super::parameters::LEAST_DATAGRAM;
+use super::path::{Address, Outside};
 use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
+use crate::endpoint::Output;
 use crate::flow::{Ecn, Side};
 use crate::time::Time;
-use crate::wire::quic::{self, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length, varint};
+use crate::wire::quic::{self, Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length, varint};
+use crate::wire::udp::HEADER_BYTES;
+use crate::wire::{self, Body};
 
 /// What a packet may carry beside acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -303,6 +307,34 @@ impl Connection {
     pub(super) fn on_probe_sent(&mut self, now: Time) {
         self.stats.packets_sent += 1;
         self.on_eliciting_sent(now);
+    }
+
+    /// Hands a datagram over to where the peer is on a path.
+    pub(super) fn put_out(&mut self, place: usize, content: quic::Content, bytes: u32, ecn: Ecn) {
+        self.put_out_to(self.paths[place].route.address, content, bytes, ecn);
+    }
+
+    /// Hands a datagram over to this address.
+    pub(super) fn put_out_to(&mut self, to: Address, content: quic::Content, bytes: u32, ecn: Ecn) {
+        let (path, destination_port) = (to.network, to.port);
+        let Outside { port: source_port, host } = self.outside[path.index()];
+        let client_host = if self.side == Side::A { host } else { to.host };
+        let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
+        let packet = if let Some(mut packet) = self.spare.take() {
+            (packet.path, packet.ecn, packet.size) = (path, ecn, size);
+            if let Body::Quic(place) = &mut packet.body {
+                (place.source_port, place.destination_port) = (source_port, destination_port);
+                (place.client_host, place.content) = (client_host, content);
+            } else {
+                let datagram = Datagram { source_port, destination_port, client_host, content };
+                packet.body = Body::Quic(Box::new(datagram));
+            }
+            packet
+        } else {
+            let datagram = Datagram { source_port, destination_port, client_host, content };
+            Box::new(wire::Packet { path, ecn, size, body: Body::Quic(Box::new(datagram)) })
+        };
+        self.outputs.push_back(Output::Transmit(packet));
     }
 
     /// Remembers a packet (RFC 9002 appendix A.5).
