@@ -62,7 +62,7 @@ test-python: dev
 bench: ## speed of the engine
 	cargo bench --locked -p anabranch-bench
 
-bench-check: dev ## instructions of seven runs beside the committed ones, within 1 % (needs valgrind, else it says so)
+bench-check: dev ## instructions of eight runs beside the committed ones, within 1 % (needs valgrind, else it says so)
 	$(BIN)/python tools/bench_check.py benches/instructions.json
 
 bench-peers: setup ## how much longer ns-2 and ns-3 take, where they are installed (three minutes)
@@ -146,6 +146,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python -m pip install --quiet --group interop
 	$(BIN)/python tools/interop_page.py docs
 	$(BIN)/python tools/quic_beside_peers.py docs/validation/quic-peers.md
+	$(BIN)/python tools/quic_live_beside_peers.py docs/validation/quic-live-peers.md
 	$(BIN)/python tools/comparison_pages.py docs
 	$(BIN)/python tools/paper_record.py voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md

@@ -152,7 +152,7 @@ def test_the_outputs_of_a_comparison(compared: list[Cell]) -> None:
     page = reports.markdown(compared)
     assert page.count("| vegas |") == page.count("| reno |") == 5
     drawn = figures.of(compared)
-    assert list(drawn) == list(figures.DRAWN)
+    assert list(drawn) == list(measures.CONTROLS.drawn)
     assert sum(axes.get_visible() for axes in drawn["goodput"]().axes) == 5
     assert sum(axes.get_visible() for axes in drawn["fairness"]().axes) == 1
     text = page_of(compared, found, 3, list(drawn)).text({})

@@ -36,6 +36,7 @@ COMMANDS = [
     "compare",
     "explain",
     "bench-cc",
+    "bench-quic",
     "lab",
     "advise",
     "profile",

@@ -38,6 +38,8 @@ NOT_RUN = {
     "advise --paths wifi.toml": READERS,
     "advise --paths wifi-and-lte": MINUTES,
     "bench-cc all": MINUTES,
+    "bench-quic live": NAMESPACES,
+    "bench-quic live:quic_go": NAMESPACES,
     "drill scripts": READERS,
     "drill --suite": READERS,
     "emulate": NAMESPACES,
@@ -59,7 +61,10 @@ NOT_RUN = {
 }
 """The beginnings of examples that do not run here, with the reason."""
 
-SHORTER = {"bench-cc": ("--scenario=lossy", "--quick")}
+SHORTER = {
+    "bench-cc": ("--scenario=lossy", "--quick"),
+    "bench-quic": ("--scenario=lossy", "--quick"),
+}
 """What is added to examples of a command, so that they take seconds."""
 
 TO_PASTE = re.compile(r"(# )?(before that: )?(struct |setsockopt\(|sysctl |tc )")
@@ -144,8 +149,8 @@ def test_an_example_fits_80_columns(folder: Path, line: str) -> None:
     words += (word for word in SHORTER.get(words[0], ()) if word not in words)
     if words[0] == "new":
         (folder / f"{words[1]}.toml").unlink(missing_ok=True)
-    # A check of `bench-cc` may fail, which is a finding; and so may a script of `drill`.
-    allowed = (0, 1) if words[0] in ("bench-cc", "drill") else (0,)
+    # A check of a bench may fail, which is a finding; and so may a script of `drill`.
+    allowed = (0, 1) if words[0] in ("bench-cc", "bench-quic", "drill") else (0,)
     text = printed(folder, *words, allowed=allowed)
     assert text or "--csv" in words
     assert too_wide(text) == []

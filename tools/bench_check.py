@@ -66,6 +66,7 @@ def _benches() -> list[_Bench]:
     return [
         _Bench("voip call of 135 s", call, 1, 21),
         _Bench("CUBIC, 10 Mbit/s, 1e-3 loss, 60 s", cubic("10 Mbit/s", 1e-3, 60)),
+        _Bench("CUBIC over QUIC, 10 Mbit/s, 1e-3 loss, 60 s", _quic()),
         _Bench("FQ-CoDel, 4 flows, 60 s", fq_codel(60)),
         _Bench("MPTCP over two paths, 30 s", over_two_paths(MPTCP)),
         _Bench("QUIC over two paths, 30 s", over_two_paths(QUIC)),
@@ -92,6 +93,13 @@ reverse = {{ loss = {{ kind = "none" }} }}
 paths = ["wan"]
 {TCP}
 """
+
+
+def _quic() -> str:
+    """What `cubic` has, over QUIC with the same buffers and as large packets."""
+    windows = 'max_data = "16 MiB", max_stream_data = "16 MiB", send_buffer = "16 MiB"'
+    sizes = f'max_datagram = "1472 B", {windows}'
+    return cubic("10 Mbit/s", 1e-3, 60).replace(TCP, f'transport = {{ kind = "quic", {sizes} }}')
 
 
 def fq_codel(seconds: int) -> str:

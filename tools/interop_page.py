@@ -177,9 +177,13 @@ room beside timestamps.
     "QUIC": """
 Over the loopback address, by the names of the cases of the
 [public interop runner](https://github.com/quic-interop/quic-interop-runner), without its containers
-and HTTP: the server sends every stream back. `handshakeloss` loses 30 % of all packets,
-`transfercorruption` flips a bit in 5 %, `longrtt` is 750 ms each way, `ecn` marks 10 % of what is
-ECN-capable; `rebind-port` and `rebind-addr` are a NAT in the middle of a transfer.
+and HTTP: the server sends every stream back. Its `transfer` is that without loss, `transferloss`
+are those with 1 and 5 %. `handshakeloss` loses 30 % of all packets, `handshakecorruption` flips a
+bit in as many, `transfercorruption` in 5 %; `longrtt` is 750 ms each way, `blackhole` an outage of
+two seconds, `ecn` marks 10 % of what is ECN-capable. `amplificationlimit` loses the client's
+packets 2 to 7 where the server's certificate has several datagrams; `rebind-port` and `rebind-addr`
+are a NAT in the middle of a transfer. What the runner measures, `goodput` and `crosstraffic`, is in
+[bench-quic](bench-quic.md).
 """,
     "QUIC on several paths": """
 RFC 10069 over two pairs of loopback addresses, each a path of 3 ms each way and of a rate that both

@@ -39,7 +39,12 @@ class Aioquic:
 
     @contextlib.asynccontextmanager
     async def server(
-        self, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        host: str = HOST,
+        **options: object,
     ) -> AsyncIterator[Server]:
         configuration = _configuration(is_client=False, options=options)
         configuration.load_cert_chain(*written(made, folder))
@@ -50,7 +55,7 @@ class Aioquic:
             return ends[-1]
 
         serving = await serve(
-            HOST,
+            host,
             port,
             configuration=configuration,
             create_protocol=create,
@@ -63,12 +68,18 @@ class Aioquic:
 
     @contextlib.asynccontextmanager
     async def client(
-        self, own: int, port: int, made: quic.Certificate, _folder: Path, **options: object
+        self,
+        own: int,
+        port: int,
+        made: quic.Certificate,
+        _folder: Path,
+        host: str = HOST,
+        **options: object,
     ) -> AsyncIterator[Client]:
         configuration = _configuration(is_client=True, options=options)
         configuration.load_verify_locations(cadata=made.chain)
         async with connect(
-            HOST,
+            host,
             port,
             configuration=configuration,
             create_protocol=End,

@@ -13,6 +13,12 @@ from anabranch import quic
 
 ALPN = "interop"
 HOST = "127.0.0.1"
+HOST6 = "::1"
+
+
+def at(host: str, port: int) -> str:
+    """An address and a port, as programs take them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def written(made: quic.Certificate, folder: Path) -> tuple[Path, Path]:
@@ -91,12 +97,23 @@ class Peer(Protocol):
         """Whether it sends stateless resets, and knows them."""
 
     def server(
-        self, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        host: str = HOST,
+        **options: object,
     ) -> AbstractAsyncContextManager[Server]:
         """Runs a server."""
 
     def client(
-        self, own: int, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        own: int,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        host: str = HOST,
+        **options: object,
     ) -> AbstractAsyncContextManager[Client]:
         """Runs a client."""
 

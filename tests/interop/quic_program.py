@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from quic_peers import HOST, Client, Server, written
+from quic_peers import HOST, Client, Server, at, written
 
 from anabranch import quic
 
@@ -37,22 +37,34 @@ class Stack:
 
     @contextlib.asynccontextmanager
     async def server(
-        self, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        host: str = HOST,
+        **options: object,
     ) -> AsyncIterator[Server]:
         chain, key = written(made, folder)
-        words = ["listen", f"own={HOST}:{port}", f"chain={chain}", f"key={key}"]
+        words = ["listen", f"own={at(host, port)}", f"chain={chain}", f"key={key}"]
         async with self._running(words, options) as end:
             await end.said("listening")
             yield end
 
     @contextlib.asynccontextmanager
     async def client(
-        self, own: int, port: int, made: quic.Certificate, folder: Path, **options: object
+        self,
+        own: int,
+        port: int,
+        made: quic.Certificate,
+        folder: Path,
+        host: str = HOST,
+        **options: object,
     ) -> AsyncIterator[Client]:
         chain = folder / "chain.pem"
         chain.write_bytes(made.chain)
-        here, there = options.pop("host", HOST), options.pop("to", HOST)
-        words = ["connect", f"own={here}:{own}", f"remote={there}:{port}", f"chain={chain}"]
+        there = str(options.pop("to", host))
+        ends = [f"own={at(host, own)}", f"remote={at(there, port)}"]
+        words = ["connect", *ends, f"chain={chain}"]
         async with self._running(words, options) as end:
             await end.said("connected")
             yield end
@@ -183,3 +195,9 @@ QUIC_GO = Stack(
 PICOQUIC = Stack("picoquic", peers.picoquic, negotiates_versions=frozenset(), chooses_ciphers=False)
 
 STACKS = {each.name: each for each in (_rust("quinn"), _rust("noq"), QUIC_GO, PICOQUIC)}
+
+
+if __name__ == "__main__":
+    # What quic-programs.toml names.
+    for stack in (*map(_rust, ("quinn", "noq")), QUIC_GO):
+        print(stack.program())

@@ -19,7 +19,7 @@ import namespaces
 import peers
 import pytest
 from peers import IS_FULL, LIMIT_S, Cell, MissingError
-from quic_peers import ALPN, HOST, NAMES, Client, Peer, Server, find
+from quic_peers import ALPN, HOST, HOST6, NAMES, Client, Peer, Server, find
 
 from anabranch import _engine, quic
 from support import live
@@ -97,7 +97,7 @@ async def ours_connects(
 ) -> AsyncIterator[tuple[quic.Connection, Server]]:
     """A connection of ours to a server of the peer's, which answers each stream with itself."""
     port, own = peers.free_ports(2)
-    async with peer.server(port, made, tmp_path, **options) as server:
+    async with peer.server(port, made, tmp_path, HOST, **options) as server:
         with between(impairment, port, own, relays) as towards:
             async with quic.Endpoint([HOST], port=own) as endpoint:
                 connection = await endpoint.connect(
@@ -125,7 +125,7 @@ async def ours_listens(
         endpoint.listen(made, protocols=[ALPN], settings=settings) as listener,
     ):
         with between(impairment, port, own, relays) as towards:
-            async with peer.client(own, towards, made, tmp_path, **options) as client:
+            async with peer.client(own, towards, made, tmp_path, HOST, **options) as client:
                 yield await listener.accept(), client
 
 
@@ -257,6 +257,102 @@ def test_handshake_loss(
                     await connection.close()
 
     cell("handshakeloss", peer)
+    run(work)
+
+
+@pytest.mark.parametrize("ours", ["connects", "listens"])
+def test_handshake_corruption(
+    peer: Peer, made: quic.Certificate, tmp_path: Path, ours: str, cell: Cell
+) -> None:
+    """30 % of all packets have a flipped bit, as in the runner's case."""
+
+    async def work() -> None:
+        for seed in range(5):
+            weather = ("--corrupt", "0.3", "--delay", "5", "--seed", str(seed))
+            if ours == "connects":
+                async with ours_connects(peer, made, tmp_path, weather) as (connection, _):
+                    await exchange(connection, 1000)
+                    await connection.close()
+            else:
+                async with ours_answers(peer, made, tmp_path, weather) as (connection, client):
+                    await client.exchange(1000)
+                    await connection.close()
+
+    cell("handshakecorruption", peer)
+    run(work)
+
+
+@pytest.mark.parametrize("ours", ["connects", "listens"])
+def test_amplification_limit(peer: Peer, tmp_path: Path, ours: str, cell: Cell) -> None:
+    """A server with a long certificate may send no more until a client speaks that is not heard.
+
+    The client's packets 2 to 7 are lost (RFC 9002 section 6.2.2.1).
+    """
+
+    async def work() -> None:
+        long = quic.self_signed(["localhost", HOST, *(f"name-{at}.example" for at in range(250))])
+        weather = ("--drop", "2", "7", "--delay", "5")
+        if ours == "connects":
+            async with ours_connects(peer, long, tmp_path, weather) as (connection, _):
+                await exchange(connection, 10_000)
+        else:
+            async with ours_answers(peer, long, tmp_path, weather) as (_, client):
+                await client.exchange(10_000)
+
+    cell("amplificationlimit", peer)
+    run(work)
+
+
+@pytest.mark.parametrize("ours", ["connects", "listens"])
+def test_blackhole(
+    peer: Peer, made: quic.Certificate, tmp_path: Path, ours: str, cell: Cell
+) -> None:
+    """Nothing passes for two seconds in the middle of a transfer."""
+
+    async def cut(relays: list[Popen[str]]) -> None:
+        await asyncio.sleep(0.5)
+        namespaces.tell(relays[0], "cut")
+        await asyncio.sleep(2)
+        namespaces.tell(relays[0], "restore")
+
+    async def work() -> None:
+        weather, relays = ("--delay", "5", "--rate", "10e6"), list[Popen[str]]()
+        if ours == "connects":
+            async with ours_connects(peer, made, tmp_path, weather, relays=relays) as (end, _):
+                await asyncio.gather(exchange(end, 2_000_000), cut(relays))
+        else:
+            async with ours_answers(peer, made, tmp_path, weather, relays=relays) as (_, client):
+                await asyncio.gather(client.exchange(2_000_000), cut(relays))
+
+    cell("blackhole", peer)
+    run(work)
+
+
+@pytest.mark.parametrize("ours", ["connects", "listens"])
+def test_ipv6(peer: Peer, made: quic.Certificate, tmp_path: Path, ours: str, cell: Cell) -> None:
+    async def work() -> None:
+        port, own = peers.free_ports(2)
+        if ours == "connects":
+            async with (
+                peer.server(port, made, tmp_path, host=HOST6),
+                quic.Endpoint([HOST6]) as endpoint,
+            ):
+                connection = await endpoint.connect(
+                    HOST6, port, protocols=[ALPN], trust=made.chain, server_name="localhost"
+                )
+                async with connection:
+                    await exchange(connection, 100_000)
+        else:
+            async with (
+                quic.Endpoint([HOST6], port=port) as endpoint,
+                endpoint.listen(made, protocols=[ALPN]) as listener,
+                peer.client(own, port, made, tmp_path, host=HOST6) as client,
+            ):
+                answering = asyncio.create_task(answer(await listener.accept()))
+                await client.exchange(100_000)
+                answering.cancel()
+
+    cell("ipv6", peer)
     run(work)
 
 
@@ -600,6 +696,8 @@ def test_stateless_reset(
         "zerortt",
         "http3",
         "v2",
+        "goodput",
+        "crosstraffic",
     ],
 )
 def test_what_is_not_there(peer: Peer, case: str, cell: Cell) -> None:
@@ -609,6 +707,8 @@ def test_what_is_not_there(peer: Peer, case: str, cell: Cell) -> None:
         "zerortt": "there is no 0-RTT",
         "http3": "not applicable: there is no HTTP",
         "v2": "there is version 1 only",
+        "goodput": "not applicable: a measurement, which bench-quic makes (clean)",
+        "crosstraffic": "not applicable: a measurement, which bench-quic makes (versus CUBIC)",
     }
     pytest.xfail(causes[case])
 

@@ -235,6 +235,9 @@ pub trait Tabled: Send + 'static {
 
     /// The time has come at which a connection wants to be woken.
     fn wake(&mut self, now: Time, handle: Handle);
+
+    /// Nothing more is read for now: does what was put off until several datagrams had been.
+    fn end_batch(&mut self) {}
 }
 
 impl<H: Tabled> Stack for H {
@@ -260,10 +263,12 @@ impl<H: Tabled> Stack for H {
     }
 
     fn poll_event(&mut self) -> Option<Self::Event> {
+        self.end_batch();
         self.table_mut().events.pop_front()
     }
 
     fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
+        self.end_batch();
         self.table_mut().outbox.take(most)
     }
 

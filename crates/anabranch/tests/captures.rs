@@ -500,12 +500,36 @@ fn tshark_reads_captures_of_random_scenarios() {
     assert_ne!(tshark(&file).expect("it is installed"), [""; 0]);
     let (_, file) = captured(&scenario(OPPOSITE_FLOWS), false);
     assert_eq!(tshark(&file).expect("it is installed"), [""; 0]);
+    // Without the feature, QUIC's packets are not protected, and tshark would remove protection.
+    read_random_captures(|text| cfg!(feature = "quic") || !text.contains("'quic'"));
+}
+
+/// As many in which a flow has QUIC.
+#[cfg(feature = "quic")]
+#[test]
+fn tshark_decrypts_quic_of_random_scenarios() {
+    if Command::new("tshark").arg("--version").output().is_ok() {
+        read_random_captures(|text| text.contains("'quic'"));
+    }
+}
+
+/// Has tshark read captures of random scenarios of which this is true.
+fn read_random_captures(is_wanted: impl Fn(&str) -> bool) {
     let cases = std::env::var("TSHARK_CASES").map_or(6, |cases| cases.parse().expect("a number"));
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases,
+        max_global_rejects: 100 * cases + 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     proptest!(config, |(text in random_scenario::text())| {
-        // Without the feature, QUIC's packets are not protected, and tshark would remove protection.
-        prop_assume!(cfg!(feature = "quic") || !text.contains("'quic'"));
-        let (_, file) = captured(&scenario(&text), false);
+        prop_assume!(is_wanted(&text));
+        // tshark 4.0 takes a short packet number for one that is 256 higher where a later packet has been
+        // seen before: packets of QUIC are looked at once, where none overtakes another.
+        let has_quic = text.contains("'quic'");
+        prop_assume!(!(has_quic && (text.contains("duplicate") || text.contains("reorder"))));
+        let node = has_quic.then_some("n0");
+        let (_, file) = captured_at(&scenario(&text), false, node).unwrap();
         prop_assert_eq!(tshark(&file).expect("it is installed"), [""; 0], "{}", text);
     });
 }

@@ -98,7 +98,7 @@ fn the_fields_are_those_of_the_protocol() {
         let row = kinds.iter().position(|one| one == kind).unwrap_or_else(|| panic!("no {kind}"));
         outcome.packets.headers(row).unwrap()
     };
-    let names = |kind: &str| of(kind).iter().map(|header| header.name).collect::<Vec<_>>();
+    let names = |kind: &str| of(kind).into_iter().map(|header| header.name).collect::<Vec<_>>();
     assert_eq!(names("init"), ["IPv4", "SCTP common header", "INIT"]);
     assert_eq!(names("data"), ["IPv4", "SCTP common header", "DATA"]);
     let data = of("data");
@@ -107,4 +107,27 @@ fn the_fields_are_those_of_the_protocol() {
     let sack = of("sack");
     let window = sack[2].fields.iter().find(|(name, _)| *name == "receiver window").unwrap();
     assert!(window.1.ends_with(" B") && !window.1.starts_with("0 "), "{window:?}");
+}
+
+/// QUIC: each frame of a packet has a row of its own, whose bytes make the packet.
+#[test]
+fn the_frames_of_a_packet_are_told_apart() {
+    let text = r#"
+        run.duration = "2 s"
+        links.wan = { ends = ["a", "b"], rate = "2 Mbit/s", delay = "10 ms" }
+        paths.only.via = ["wan"]
+        flows.load = { from = "a", to = "b", paths = ["only"], transport.kind = "quic", app.kind = "bulk" }
+    "#;
+    let outcome = traced(&random_scenario::study(text, &[]).unwrap().scenario, true);
+    check(&outcome).unwrap();
+    let sizes = integers(&outcome, "size_bytes");
+    let mut found = std::collections::BTreeSet::new();
+    for (row, size) in sizes.iter().enumerate() {
+        let headers = outcome.packets.headers(row).unwrap();
+        assert_eq!(headers.iter().map(|header| i64::from(header.bytes)).sum::<i64>(), *size, "{headers:?}");
+        found.extend(headers.into_iter().map(|header| header.name));
+    }
+    for name in ["QUIC Initial packet", "CRYPTO", "QUIC 1-RTT packet", "STREAM", "ACK", "HANDSHAKE_DONE"] {
+        assert!(found.contains(name), "{name} {found:?}");
+    }
 }

@@ -20,7 +20,7 @@ from anabranch.errors import whole
 from anabranch.support import cores, progress
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
-__all__ = ["bench", "compare"]
+__all__ = ["bench", "compare", "conclude"]
 
 REPLICATIONS, QUICK_REPLICATIONS = 10, 3
 """Default replications of each cell, and those with `--quick`."""
@@ -115,18 +115,47 @@ def bench(
         cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
         baseline.check_cells([(case, name) for case in cases for name in names])
     cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
+    return conclude(
+        cells,
+        baseline,
+        console,
+        out=out,
+        profile=profile,
+        junit_file=junit_file,
+        json_file=json_file,
+    )
+
+
+def conclude(
+    cells: Sequence[Cell],
+    baseline: Baseline | None,
+    console: Console,
+    *,
+    out: Path,
+    profile: str,
+    junit_file: Path | None,
+    json_file: Path | None,
+) -> int:
+    """Checks, prints the table, and writes the page with its figures and the files asked for.
+
+    Returns
+    -------
+    The exit code: 1 if a check failed.
+    """
+    bench = cells[0].bench
+    replications = len(cells[0].runs[bench.metrics[0].name])
     checked = checks.run(cells, baseline)
     console.print(reports.tables(cells, console.width))
     means = "One run" if replications == 1 else f"Means ± 95 % intervals of {replications} runs"
     console.print(
-        f"{means}, from 5 s to 60 s; {reports.BEST} may be the best (95 %, compared run by run), or"
+        f"{means}, {bench.span}; {reports.BEST} may be the best (95 %, compared run by run), or"
         " is within 1 % of it; without one, all may be."
     )
     console.print(reports.headline(cells))
     written = _page(cells, checked, replications, out)
     content = reports.as_json(cells, checked, profile, replications)
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(checked))):
+    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(checked, bench))):
         if path is not None:
             write_atomically(path, data)
             written.append(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from anabranch.bench_cc.measures import METRICS, Cell, is_worse
+from anabranch.bench_cc.measures import CONTROLS, Bench, Cell, is_worse
 from anabranch.bench_cc.scenarios import MOVES
 from anabranch.errors import AnabranchError
 from anabranch.stats import Interval
@@ -31,24 +31,28 @@ class Check:
 class Baseline:
     """The JSON file of an earlier bench."""
 
-    def __init__(self, path: Path, profile: str, replications: int) -> None:
+    def __init__(
+        self, path: Path, profile: str, replications: int, bench: Bench = CONTROLS
+    ) -> None:
         if replications < 2:
             raise AnabranchError("a comparison with a baseline needs at least 2 replications")
         try:
             content: dict[str, Any] = json.loads(read_text(path))
             self._cells = {
-                (cell["case"], cell["control"]): {
+                (cell["case"], cell[bench.what]): {
                     name: Interval(_number(value["mean"]), _number(value["half_width"]), value["n"])
                     for name, value in cell["metrics"].items()
                 }
                 for cell in content["cells"]
             }
-            tcp_profile, count = content["profile"], int(content["replications"])
+            own_profile, count = content["profile"], int(content["replications"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise AnabranchError(f"{path} is not a JSON file of `anabranch bench-cc`") from error
-        if tcp_profile != profile:
             raise AnabranchError(
-                f"{path} is about the profile {tcp_profile}, this run about {profile}:"
+                f"{path} is not a JSON file of `anabranch {bench.command}`"
+            ) from error
+        if own_profile != profile:
+            raise AnabranchError(
+                f"{path} is about the profile {own_profile}, this run about {profile}:"
                 " choose that one"
             )
         if count < 2:
@@ -65,7 +69,7 @@ class Baseline:
     def checks(self, cell: Cell) -> Iterator[Check]:
         """Checks that no metric is worse than the baseline's by more than both intervals."""
         before = self._cells.get((cell.case, cell.control))
-        for metric in METRICS:
+        for metric in cell.bench.metrics:
             now = cell.values[metric.name]
             if not metric.better or math.isnan(now.mean):
                 continue

@@ -12,16 +12,6 @@ from anabranch.figures import plots
 
 COLUMNS = 4
 
-DRAWN = {
-    "goodput": ("utilisation_percent", "goodput, % of the link's rate"),
-    "queueing": ("queueing_p95_ms", "queueing delay, 95 % quantile (ms)"),
-    "retransmissions": ("retransmitted_percent", "segments retransmitted (%)"),
-    "variation": ("cov", "coefficient of variation of the goodput of each second (1)"),
-    "fairness": ("jain", "Jain's index of two flows (1: equal)"),
-}
-"""Figure -> its metric, and what that is."""
-
-
 _LABEL = 26
 """Characters of the label below that fit under each column."""
 
@@ -33,7 +23,7 @@ def of(cells: Sequence[Cell]) -> dict[str, Callable[[], Figure]]:
     """The figures of the metrics that have values, as functions that draw them."""
     return {
         name: partial(small_multiples, cells, metric, label)
-        for name, (metric, label) in DRAWN.items()
+        for name, (metric, label) in cells[0].bench.drawn.items()
         if not all(math.isnan(cell.values[metric].mean) for cell in cells)
     }
 

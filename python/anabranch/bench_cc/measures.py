@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -58,21 +59,6 @@ METRICS = (
 _SEGMENTS = ("sent", "retransmitted")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One control in one case of one scenario."""
-
-    scenario: BenchScenario
-    case: str
-    control: str
-    values: Mapping[str, Interval]
-    """The mean of each metric with its interval."""
-    runs: Mapping[str, Sequence[float]]
-    """The values of each metric, run by run; the same index in two cells means the same random
-    numbers.
-    """
-
-
 def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
     """Every metric of one run."""
     tested = [_goodput(row, flow) for flow in about.tested]
@@ -121,6 +107,68 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
+@dataclass(frozen=True)
+class Bench:
+    """What a bench compares by which numbers, and the words in which it says so."""
+
+    command: str
+    what: str
+    """What stands beside each other: a `control`."""
+    title: str
+    span: str
+    """Which part of a run counts."""
+    question: str
+    asked: Mapping[str, str]
+    """Metric -> the words in which the headline speaks of it."""
+    metrics: tuple[Metric, ...]
+    drawn: Mapping[str, tuple[str, str]]
+    """Figure -> its metric, and what that is."""
+    of_run: Callable[[Any, Mapping[str, float]], dict[str, float]]
+    """Every metric of one run of a scenario, from its row."""
+    scalars: Callable[[Any], list[str]]
+    """The names of the scalars that `of_run` reads; they are needed before there are values."""
+
+
+CONTROLS = Bench(
+    command="bench-cc",
+    what="control",
+    title="Congestion controls of TCP in thirteen scenarios",
+    span="from 5 s to 60 s",
+    question="Which congestion control should a sender run?",
+    asked={
+        "goodput_mbit_per_s": "the most goodput",
+        "queueing_p95_ms": "the shortest queues",
+        "retransmitted_percent": "the fewest segments retransmitted",
+    },
+    metrics=METRICS,
+    drawn={
+        "goodput": ("utilisation_percent", "goodput, % of the link's rate"),
+        "queueing": ("queueing_p95_ms", "queueing delay, 95 % quantile (ms)"),
+        "retransmissions": ("retransmitted_percent", "segments retransmitted (%)"),
+        "variation": ("cov", "coefficient of variation of the goodput of each second (1)"),
+        "fairness": ("jain", "Jain's index of two flows (1: equal)"),
+    },
+    of_run=of_run,
+    scalars=_scalars,
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One control in one case of one scenario."""
+
+    scenario: BenchScenario
+    case: str
+    control: str
+    values: Mapping[str, Interval]
+    """The mean of each metric with its interval."""
+    runs: Mapping[str, Sequence[float]]
+    """The values of each metric, run by run; the same index in two cells means the same random
+    numbers.
+    """
+    bench: Bench = CONTROLS
+
+
 def wanted_of(about: BenchScenario, controls: Sequence[str], replications: int) -> list[int]:
     """The replications of each cell: those asked for at these controls, none elsewhere."""
     cells = {about.cell(case, control) for case in range(len(about.cases)) for control in controls}
@@ -135,6 +183,7 @@ def compute(
     folder: Path,
     jobs: int,
     progress: Callable[[int], None],
+    bench: Bench = CONTROLS,
 ) -> list[Cell]:
     """Computes the runs that the folder lacks; gives the cells with their metrics.
 
@@ -150,20 +199,28 @@ def compute(
             workers=Threads(about.scenario, jobs, about.scenario.traces),
             progress=lambda status: progress(status.done),
         )
-        rows = store.read(_scalars(about)).filter(pl.col("replication") < replications)
-    return [
-        _cell(about, title, control, rows.filter(pl.col("cell") == about.cell(case, control)))
-        for case, title in enumerate(about.cases)
-        for control in controls
-    ]
+        rows = store.read(bench.scalars(about)).filter(pl.col("replication") < replications)
+    ordered = rows.sort("replication")
+    cells = []
+    for case, title in enumerate(about.cases):
+        for control in controls:
+            own = ordered.filter(pl.col("cell") == about.cell(case, control))
+            measured = [bench.of_run(about, row) for row in own.iter_rows(named=True)]
+            cells.append(cell_of(about, title, control, measured, bench))
+    return cells
 
 
-def _cell(about: BenchScenario, case: str, control: str, rows: pl.DataFrame) -> Cell:
-    measured = [of_run(about, row) for row in rows.sort("replication").iter_rows(named=True)]
-    runs = {metric.name: [values[metric.name] for values in measured] for metric in METRICS}
-    return Cell(
-        about, case, control, {name: mean_interval(values) for name, values in runs.items()}, runs
-    )
+def cell_of(
+    about: BenchScenario,
+    case: str,
+    control: str,
+    measured: Sequence[Mapping[str, float]],
+    bench: Bench,
+) -> Cell:
+    """The cell of these runs, of which each has every metric."""
+    runs = {metric.name: [values[metric.name] for values in measured] for metric in bench.metrics}
+    means = {name: mean_interval(values) for name, values in runs.items()}
+    return Cell(about, case, control, means, runs, bench)
 
 
 TOLERANCE = 0.01
@@ -187,7 +244,7 @@ def best(cells: Sequence[Cell]) -> dict[tuple[str, str], set[str]]:
     bests: dict[tuple[str, str], set[str]] = {}
     for case in dict.fromkeys(cell.case for cell in cells):
         rivals = [cell for cell in cells if cell.case == case]
-        for metric in METRICS:
+        for metric in rivals[0].bench.metrics:
             known = [cell for cell in rivals if not math.isnan(cell.values[metric.name].mean)]
             if not metric.better or len(known) < 2:
                 continue

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from anabranch.bench_cc import figures, reports
+from anabranch.bench_cc import reports
 from anabranch.bench_cc.checks import Check
-from anabranch.bench_cc.measures import METRICS, Cell
+from anabranch.bench_cc.measures import Cell
 from anabranch.figures.pages.tables import Page
 from anabranch.figures.table import Cell as Place
 from anabranch.figures.table import Table
@@ -18,8 +18,9 @@ def of(
     failed = [check for check in checks if check.verdict == "failed"]
     known = [check for check in checks if check.verdict == "known"]
     heads, cases = reports.rows(cells)
+    bench = cells[0].bench
     return Page(
-        title="Congestion controls of TCP in thirteen scenarios",
+        title=bench.title,
         headline=reports.headline(cells),
         sentences=[
             f"{counted(len(checks), 'check')}, {len(failed)} failed.",
@@ -32,14 +33,18 @@ def of(
         notes=[
             f"Green, and {reports.BEST}: may be the best of its column (95 %, compared run by run),"
             " or is within 1 % of it; where none is marked, all may be.",
-            *(f"{metric.head}: {metric.meaning}" for metric in METRICS if metric.head in heads),
+            *(
+                f"{metric.head}: {metric.meaning}"
+                for metric in bench.metrics
+                if metric.head in heads
+            ),
         ],
         captions={
-            name: f"{figures.DRAWN[name][1][0].upper()}{figures.DRAWN[name][1][1:]}, mean and 95 %"
+            name: f"{bench.drawn[name][1][0].upper()}{bench.drawn[name][1][1:]}, mean and 95 %"
             " interval; orange: may be the best. Each case has a scale of its own, but for shares."
             for name in drawn
         },
-        facts=f"{counted(replications, 'run')} of each control in each case, from 5 s to 60 s",
+        facts=f"{counted(replications, 'run')} of each {bench.what} in each case, {bench.span}",
     )
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from anabranch import _engine
 from anabranch.bench_cc.checks import Check
-from anabranch.bench_cc.measures import METRICS, Cell, best
+from anabranch.bench_cc.measures import CONTROLS, Bench, Cell, best
 from anabranch.bench_cc.scenarios import is_plugin
 from anabranch.stats import Interval
 from anabranch.support import wording
@@ -25,13 +25,6 @@ Lines = list[list[str]]
 
 
 _Counts = Mapping[str, tuple[Mapping[str, int], int]]
-
-_ASKED = {
-    "goodput_mbit_per_s": "the most goodput",
-    "queueing_p95_ms": "the shortest queues",
-    "retransmitted_percent": "the fewest segments retransmitted",
-}
-"""Metric -> the words in which the headline speaks of it."""
 
 
 def headline(cells: Sequence[Cell]) -> str:
@@ -48,9 +41,9 @@ def headline(cells: Sequence[Cell]) -> str:
         most = max(of.values())
         names = " or ".join(name for name, count in of.items() if count == most)
         answers.append(f"for {words} {names} (among the best in {most} of {total})")
-    question = "Which congestion control should a sender run?"
+    question = cells[0].bench.question
     if not answers:
-        compared = wording.counted(len(controls), "control")
+        compared = wording.counted(len(controls), cells[0].bench.what)
         return f"{question} {compared} compared: nothing tells them apart."
     text = ", ".join(answers)
     return f"{question} Of the cases that differ, {text}{_beside(cells, controls)}."
@@ -72,7 +65,7 @@ def _counted(cells: Sequence[Cell], controls: Sequence[str]) -> _Counts:
     """For each question: how often each control is among the best, of how many cases."""
     top = best(cells)
     counted = {}
-    for metric, words in _ASKED.items():
+    for metric, words in cells[0].bench.asked.items():
         sets = [names for (_, name), names in top.items() if name == metric]
         if sets:
             of = {control: sum(control in names for names in sets) for control in controls}
@@ -95,8 +88,9 @@ def _beside(cells: Sequence[Cell], controls: Sequence[str]) -> str:
     shares = [
         (cell.control, cell.values["share_percent"].mean)
         for cell in cells
-        if cell.control in controls and not math.isnan(cell.values["share_percent"].mean)
+        if cell.control in controls and "share_percent" in cell.values
     ]
+    shares = [(name, share) for name, share in shares if not math.isnan(share)]
     if len(controls) > 1:
         shares = [(name, share) for name, share in shares if not 25 <= share <= 75]
     if not shares:
@@ -114,7 +108,7 @@ def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
     """
     kept = [
         metric
-        for metric in METRICS
+        for metric in cells[0].bench.metrics
         if metric.name != "utilisation_percent"
         and not all(math.isnan(cell.values[metric.name].mean) for cell in cells)
     ]
@@ -125,7 +119,7 @@ def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
         values = [_value(cell.values[metric.name]) for metric in kept]
         marked = [value + BEST * mark for value, mark in zip(values, marks, strict=True)]
         lines.setdefault(cell.case, []).append([cell.control, *marked])
-    return ["control", *(metric.head for metric in kept)], lines
+    return [cells[0].bench.what, *(metric.head for metric in kept)], lines
 
 
 def tables(cells: Sequence[Cell], width: int) -> Group:
@@ -181,6 +175,7 @@ def as_json(
     cells: Sequence[Cell], checks: Sequence[Check], profile: str, replications: int
 ) -> dict[str, Any]:
     """Everything that was found, for other programs and for `--baseline`."""
+    bench = cells[0].bench
     return {
         "version": _engine.__version__,
         "profile": profile,
@@ -188,13 +183,13 @@ def as_json(
         "headline": headline(cells),
         "metrics": {
             metric.name: {"better": _BETTER[metric.better], "meaning": metric.meaning}
-            for metric in METRICS
+            for metric in bench.metrics
         },
         "cells": [
             {
                 "scenario": cell.scenario.name,
                 "case": cell.case,
-                "control": cell.control,
+                bench.what: cell.control,
                 "metrics": {
                     name: {
                         "mean": _finite(value.mean),
@@ -210,7 +205,7 @@ def as_json(
             {
                 "scenario": check.cell.scenario.name,
                 "case": check.cell.case,
-                "control": check.cell.control,
+                bench.what: check.cell.control,
                 "what": check.what,
                 "verdict": check.verdict,
                 "message": check.message,
@@ -220,9 +215,9 @@ def as_json(
     }
 
 
-def junit(checks: Sequence[Check]) -> bytes:
+def junit(checks: Sequence[Check], bench: Bench = CONTROLS) -> bytes:
     """The checks as JUnit XML: a suite for each case, a test case for each control and check."""
-    root = ET.Element("testsuites", _counts(checks), name="anabranch bench-cc")
+    root = ET.Element("testsuites", _counts(checks), name=f"anabranch {bench.command}")
     for case in dict.fromkeys(check.cell.case for check in checks):
         own = [check for check in checks if check.cell.case == case]
         suite = ET.SubElement(root, "testsuite", _counts(own), name=case, errors="0")

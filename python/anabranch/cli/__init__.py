@@ -21,6 +21,7 @@ from anabranch.errors import ENDING, AnabranchError, HungUp, TemplateError, shor
 from . import (  # noqa: F401 - each adds its command
     advise,
     bench_cc,
+    bench_quic,
     compare,
     drill,
     emodel,

@@ -84,6 +84,17 @@ func main() {
 	} else {
 		connect(transport, words, config, current)
 	}
+	if words["sink"] != "" {
+		select {}
+	}
+	if words["upload"] != "" {
+		size, err := strconv.Atoi(words["upload"])
+		check(err)
+		check(upload(current.get(), size))
+		current.get().CloseWithError(0, "")
+		transport.Close()
+		return
+	}
 	obey(transport, current)
 }
 
@@ -106,7 +117,7 @@ func listen(transport *quic.Transport, words map[string]string, config *quic.Con
 			if err != nil {
 				return
 			}
-			begin(connection)
+			begin(connection, words["sink"] != "")
 			go answerMessages(connection)
 			current.set(connection)
 		}
@@ -123,12 +134,31 @@ func connect(transport *quic.Transport, words map[string]string, config *quic.Co
 	own := &tls.Config{RootCAs: roots, ServerName: "localhost", NextProtos: []string{"interop"}}
 	connection, err := transport.Dial(context.Background(), remote, own, config)
 	check(err)
-	begin(connection)
+	begin(connection, false)
 	current.set(connection)
 }
 
-// begin says that a connection is open, and later that it has ended, and sends back what comes.
-func begin(connection *quic.Conn) {
+// upload writes so much on a stream, and waits until the server has read it to its end.
+func upload(connection *quic.Conn, size int) error {
+	stream, err := connection.OpenStreamSync(context.Background())
+	if err != nil {
+		return err
+	}
+	piece := make([]byte, 1<<16)
+	for left := size; left > 0; left -= len(piece) {
+		piece = piece[:min(len(piece), left)]
+		if _, err := stream.Write(piece); err != nil {
+			return err
+		}
+	}
+	stream.Close()
+	_, err = io.Copy(io.Discard, stream)
+	return err
+}
+
+// begin says that a connection is open, and later that it has ended, and sends back what comes, or nothing of it
+// if it is a sink.
+func begin(connection *quic.Conn, isSink bool) {
 	say("connected", nil)
 	go func() {
 		<-connection.Context().Done()
@@ -147,7 +177,11 @@ func begin(connection *quic.Conn) {
 				return
 			}
 			go func() {
-				if _, err := io.Copy(stream, stream); err == nil {
+				var back io.Writer = stream
+				if isSink {
+					back = io.Discard
+				}
+				if _, err := io.Copy(back, stream); err == nil {
 					stream.Close()
 				}
 			}()

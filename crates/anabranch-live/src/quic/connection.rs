@@ -268,9 +268,15 @@ impl Live {
 
     /// Takes a datagram, whose bytes are lost. Whoever calls this [drains](Self::drain) the connection next.
     pub(super) fn receive(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &mut [u8]) {
+        self.receive_one(now, route, ecn, datagram);
+        self.go_on(now);
+    }
+
+    /// Takes one datagram of several, whose bytes are lost. Behind the last one the connection has to
+    /// [go on](Self::go_on).
+    pub(super) fn receive_one(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len() as u32;
         self.open(now, route, ecn, datagram, length);
-        self.go_on(now);
     }
 
     /// Gives TLS what there is, and opens what waited for keys.

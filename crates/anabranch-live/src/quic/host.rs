@@ -69,6 +69,8 @@ pub struct Host {
     by_peer: BTreeMap<(IpAddr, u16), Vec<Handle>>,
     /// Memory for the datagram that is being opened.
     scratch: Vec<u8>,
+    /// Connections that have got datagrams and not answered yet, with the time of the last one of each.
+    batch: Vec<(Handle, Time)>,
 }
 
 /// The settings with what only a host can say.
@@ -105,6 +107,7 @@ impl Host {
             by_id: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             scratch: Vec::new(),
+            batch: Vec::new(),
         }
     }
 
@@ -277,7 +280,17 @@ impl Host {
 
     /// Gives a datagram to the connection that it belongs to.
     fn give(&mut self, now: Time, number: Handle, route: Route, ecn: Ecn, datagram: &mut [u8]) {
-        self.table[number].receive(now, route, ecn, datagram);
+        let live = &mut self.table[number];
+        if live.is_open && !live.has_ended {
+            // RFC 9000 section 13.2.1: several datagrams that are there are acknowledged together.
+            live.receive_one(now, route, ecn, datagram);
+            match self.batch.iter_mut().find(|(other, _)| *other == number) {
+                Some((_, at)) => *at = now,
+                None => self.batch.push((number, now)),
+            }
+            return;
+        }
+        live.receive(now, route, ecn, datagram);
         self.drain(now, number);
     }
 
@@ -341,6 +354,9 @@ impl Host {
 
     /// Carries out what a connection wants done.
     pub(super) fn drain(&mut self, now: Time, number: Handle) {
+        if let Some((_, at)) = self.batch.iter_mut().find(|(other, _)| *other == number) {
+            *at = now;
+        }
         let peer = self.table[number].peer();
         let live = self.table.drain(number, |live, outbox, tell| live.drain(now, outbox, tell));
         if live.peer() != peer {
@@ -483,6 +499,15 @@ impl Tabled for Host {
 
     fn table_mut(&mut self) -> &mut Table<Live, HostEvent> {
         &mut self.table
+    }
+
+    fn end_batch(&mut self) {
+        while let Some((number, at)) = self.batch.pop() {
+            if let Some(live) = self.table.get_mut(number) {
+                live.go_on(at);
+                self.drain(at, number);
+            }
+        }
     }
 
     fn receive(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {

@@ -1,4 +1,4 @@
-//! Reno with NewReno's recovery: one segment more per round, half the window after a loss.
+//! Reno with NewReno's recovery: one segment more per round, half the window after a loss, or another share.
 //!
 //! RFC 5681 sections 3.1 and 3.2, RFC 6582; Linux's `tcp_cong.c`.
 //!
@@ -10,34 +10,39 @@ use serde::{Deserialize, Serialize};
 
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Setup};
+use super::{AckEvent, CongestionEvent, Setup, check_range};
 
 /// Settings of Reno.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "RenoConfig")]
 pub struct Config {
+    /// The share of the window that is left after a loss; default 0.5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta: Option<f64>,
     /// The slow start; default "standard".
     pub slow_start: SlowStart,
 }
 
 impl Config {
-    /// Checks that the settings are possible, which they always are.
+    /// Checks that the settings are possible.
     ///
     /// # Errors
-    /// None.
+    /// One sentence that names the key, the value and what is allowed.
     pub fn check(&self) -> Result<(), String> {
-        Ok(())
+        self.beta.map_or(Ok(()), |beta| check_range("beta", beta, 0.1, 0.95))
     }
 
     pub(super) fn build(self, setup: &Setup) -> Windowed<Reno> {
-        Windowed::new(setup, self.slow_start, |_| Reno)
+        Windowed::new(setup, self.slow_start, |_| Reno { beta: self.beta })
     }
 }
 
 /// Reno.
 #[derive(Debug)]
-pub struct Reno;
+pub struct Reno {
+    beta: Option<f64>,
+}
 
 impl Algorithm for Reno {
     fn grow(&mut self, window: &mut Window, event: &AckEvent) {
@@ -45,7 +50,7 @@ impl Algorithm for Reno {
     }
 
     fn reduced(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
-        window.half()
+        self.beta.map_or(window.half(), |beta| (f64::from(window.cwnd) * beta) as u32)
     }
 }
 
@@ -62,6 +67,15 @@ mod tests {
 
     fn reno(rules: Rules) -> Controller {
         build(Config::default(), rules, 10)
+    }
+
+    #[test]
+    fn a_share_of_the_window_is_left_after_a_loss() {
+        let config = Config { beta: Some(0.7), ..Config::default() };
+        let mut control = build(config, Rules::Rfc, 100);
+        lose(&mut control, Time::from_secs(1));
+        assert_eq!((cwnd(&control), ssthresh(&control)), (70, 70));
+        assert!(Config { beta: Some(1.0), ..config }.check().unwrap_err().contains("beta"));
     }
 
     #[test]

@@ -291,7 +291,7 @@ mod tests {
 
     fn sender(slow_start: SlowStart, buffer: usize) -> Sender {
         let path = Path::new(1_000.0, Duration::from_millis(100), buffer);
-        Sender::new(build(reno::Config { slow_start }, Rules::Rfc, 10), path)
+        Sender::new(build(reno::Config { slow_start, ..reno::Config::default() }, Rules::Rfc, 10), path)
     }
 
     #[test]
@@ -313,7 +313,11 @@ mod tests {
 
     #[test]
     fn hystart_needs_a_window_of_sixteen_segments() {
-        let mut control = build(reno::Config { slow_start: SlowStart::Hystart }, Rules::Linux6, 2);
+        let mut control = build(
+            reno::Config { slow_start: SlowStart::Hystart, ..reno::Config::default() },
+            Rules::Linux6,
+            2,
+        );
         let mut rounds = Rounds::new(Duration::from_millis(100));
         for ms in [100, 120, 140, 160] {
             let before = cwnd(&control);
@@ -328,7 +332,11 @@ mod tests {
     /// RFC 9406 section 4.2: a quarter of the growth for five rounds, unless the delay goes down again.
     #[test]
     fn hystart_plus_plus_slows_down_for_five_rounds() {
-        let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+        let mut control = build(
+            reno::Config { slow_start: SlowStart::HystartPlusPlus, ..reno::Config::default() },
+            Rules::Rfc,
+            16,
+        );
         let mut rounds = Rounds::new(Duration::from_millis(100));
         rounds.round(&mut control);
         rounds.round(&mut control);
@@ -348,7 +356,11 @@ mod tests {
     /// threshold that the first one found, however long the delay is.
     #[test]
     fn hystart_plus_plus_is_for_the_first_slow_start() {
-        let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+        let mut control = build(
+            reno::Config { slow_start: SlowStart::HystartPlusPlus, ..reno::Config::default() },
+            Rules::Rfc,
+            16,
+        );
         let mut rounds = Rounds::new(Duration::from_millis(100));
         rounds.round(&mut control);
         let slow = Duration::from_millis(115);
@@ -377,7 +389,11 @@ mod tests {
         let pause = IdleEvent::new(Duration::from_secs(5), Duration::from_secs(1));
         let slow = Duration::from_millis(115);
         for is_conservative in [true, false] {
-            let mut control = build(reno::Config { slow_start: SlowStart::HystartPlusPlus }, Rules::Rfc, 16);
+            let mut control = build(
+                reno::Config { slow_start: SlowStart::HystartPlusPlus, ..reno::Config::default() },
+                Rules::Rfc,
+                16,
+            );
             let mut rounds = Rounds::new(Duration::from_millis(100));
             rounds.round(&mut control);
             if is_conservative {
@@ -406,7 +422,10 @@ mod tests {
     #[test]
     fn hystart_plus_plus_limits_growth_without_a_pace() {
         for (is_paced, growth) in [(false, 8), (true, 32)] {
-            let config = Config::Reno(reno::Config { slow_start: SlowStart::HystartPlusPlus });
+            let config = Config::Reno(reno::Config {
+                slow_start: SlowStart::HystartPlusPlus,
+                ..reno::Config::default()
+            });
             let setup =
                 Setup { mss: 1_000, initial_cwnd: 64_000, rules: Rules::Rfc, seed: 1, is_paced, headers: 0 };
             let mut control = config.build(&setup);
@@ -423,7 +442,8 @@ mod tests {
     /// RFC 3742 section 2: at most `max_ssthresh` / 2 segments per round above `max_ssthresh`.
     #[test]
     fn limited_slow_start_grows_by_fifty_segments_per_round() {
-        let mut control = build(reno::Config { slow_start: SlowStart::Limited }, Rules::Rfc, 50);
+        let mut control =
+            build(reno::Config { slow_start: SlowStart::Limited, ..reno::Config::default() }, Rules::Rfc, 50);
         let mut rounds = Rounds::new(Duration::from_millis(100));
         rounds.round(&mut control);
         assert_eq!(cwnd(&control), 100);

@@ -90,8 +90,8 @@ impl Connection {
             }
         }
         for packet in &mut *packets {
-            for content in std::mem::take(&mut packet.contents) {
-                self.on_content_acknowledged(id, content);
+            for content in &packet.contents {
+                self.on_content_acknowledged(id, *content);
             }
         }
         let mut lost = std::mem::take(&mut self.lost);

@@ -19,8 +19,8 @@ pub struct Config {
     /// "quinn" (0.11).
     #[schemars(extend("x-known-by" = ["advise"]))]
     pub profile: Profile,
-    /// Congestion control; default cubic, in profiles `quic_go` and `picoquic` reno. In profiles quinn and
-    /// noq the `slow_start` of cubic is "standard" by default.
+    /// Congestion control; default cubic, in profile `picoquic` reno, in `quic_go` reno with `beta` 0.7. In
+    /// profiles quinn and noq the `slow_start` of cubic is "standard" by default.
     #[schemars(extend("x-known-by" = ["advise"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,

@@ -142,7 +142,7 @@ pub struct Connection {
     pub(super) has_sent_since_heard: bool,
 
     pub(super) outputs: VecDeque<Output>,
-    spare: PacketPool,
+    pub(super) spare: PacketPool,
     /// Memory that is used again.
     pub(super) scratch: Vec<Sent>,
     pub(super) lost: Vec<Sent>,
@@ -251,10 +251,14 @@ impl Connection {
         self.violation.map(|violation| (violation.code, violation.reason))
     }
 
-    /// The spaces, in the order of their packets in a datagram.
+    /// The spaces that have or may get keys, in the order of their packets in a datagram.
     pub(super) fn space_ids(&self) -> impl Iterator<Item = SpaceId> + use<> {
-        let data = (0..self.paths.len()).map(SpaceId::Data);
-        [SpaceId::Initial, SpaceId::Handshake].into_iter().chain(data)
+        let first = if self.handshake.is_discarded == [true; 2] { 2 } else { 0 };
+        (first..2 + self.paths.len()).map(|number| match number {
+            0 => SpaceId::Initial,
+            1 => SpaceId::Handshake,
+            number => SpaceId::Data(number - 2),
+        })
     }
 
     /// When acknowledgements of a space leave (RFC 9000 section 13.2.1: at once in the handshake).
@@ -366,11 +370,11 @@ impl Connection {
             State::Closing(Closing { until, .. }) | State::Draining { until } => until,
             State::Closed | State::Opening | State::Open => Time::NEVER,
         };
-        let due = self.early.iter().chain(self.paths.iter().map(|path| &path.space));
+        let due = self.space_ids().filter_map(|id| self.space(id).arrived.due);
         // A server that may send nothing acknowledges when more comes.
         let may_send =
             if self.multipath.is_some() { self.first_open().is_some() } else { !self.is_at_limit() };
-        let due = due.filter_map(|space| space.arrived.due).min().filter(|_| may_send);
+        let due = due.min().filter(|_| may_send);
         let due = due.unwrap_or(Time::NEVER);
         let pace = self.paths.iter().map(|path| path.congestion.pacing.timer).min().unwrap_or(Time::NEVER);
         let validation = if self.state == State::Open { self.validation_timer() } else { Time::NEVER };
@@ -394,32 +398,6 @@ impl Connection {
         {
             super::send::pad(last, short);
         }
-    }
-
-    /// Hands a datagram over to where the peer is on a path.
-    pub(super) fn put_out(&mut self, place: usize, content: Content, bytes: u32, ecn: Ecn) {
-        self.put_out_to(self.paths[place].route.address, content, bytes, ecn);
-    }
-
-    /// Hands a datagram over to this address.
-    pub(super) fn put_out_to(&mut self, to: Address, content: Content, bytes: u32, ecn: Ecn) {
-        let (path, destination_port) = (to.network, to.port);
-        let Outside { port: source_port, host } = self.outside[path.index()];
-        let client_host = if self.side == Side::A { host } else { to.host };
-        let datagram = Datagram { source_port, destination_port, client_host, content };
-        let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
-        let packet = match self.spare.take() {
-            Some(mut packet) => {
-                (packet.path, packet.ecn, packet.size) = (path, ecn, size);
-                match &mut packet.body {
-                    Body::Quic(place) => **place = datagram,
-                    body => *body = Body::Quic(Box::new(datagram)),
-                }
-                packet
-            }
-            None => Box::new(Packet { path, ecn, size, body: Body::Quic(Box::new(datagram)) }),
-        };
-        self.outputs.push_back(Output::Transmit(packet));
     }
 
     pub(super) fn on_packet_input(&mut self, now: Time, mut packet: Box<Packet>) {

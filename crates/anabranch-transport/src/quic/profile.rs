@@ -79,12 +79,13 @@ impl Profile {
             // poll_transmit asks the pacer with the window alone.
             Self::Quinn => Values { initial_window_of_bbr: Some(200 * 1_200), pace: Pace::Window, ..noq },
             // quic-go of August 2026. internal/ackhandler/sent_packet_handler.go: NewCubicSender with "use
-            // Reno"; internal/congestion/cubic_sender.go: initialCongestionWindow, 32 datagrams of
-            // InitialPacketSize; internal/utils/rtt_stats.go: DefaultInitialRTT; internal/protocol: params.go
-            // (windows that have grown, WindowUpdateThreshold, DefaultMaxIncomingStreams,
-            // DefaultConnectionIDLength), protocol.go (MaxPacketBufferSize).
+            // Reno"; internal/congestion/cubic_sender.go: renoBeta; initialCongestionWindow, 32 datagrams of
+            // InitialPacketSize (hybrid_slow_start.go, which looks at the delay alone, is not here);
+            // internal/utils/rtt_stats.go: DefaultInitialRTT; internal/protocol: params.go (windows that have
+            // grown, WindowUpdateThreshold, DefaultMaxIncomingStreams, DefaultConnectionIDLength),
+            // protocol.go (MaxPacketBufferSize).
             Self::QuicGo => Values {
-                cc: reno(),
+                cc: cc::Config::Reno(cc::reno::Config { beta: Some(0.7), ..cc::reno::Config::default() }),
                 initial_rtt: Duration::from_millis(100),
                 initial_window: Some(32 * 1_280),
                 found_datagram: 1_452,

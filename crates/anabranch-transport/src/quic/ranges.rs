@@ -42,6 +42,12 @@ impl Ranges {
     }
 
     pub(super) fn contains(&self, number: u64) -> bool {
+        match self.0.back() {
+            // As nearly always.
+            Some(last) if number >= last.0 => return number < last.1,
+            Some(_) => {}
+            None => return false,
+        }
         let after = self.0.partition_point(|run| run.0 <= number);
         after > 0 && self.0[after - 1].1 > number
     }
@@ -84,6 +90,11 @@ impl Ranges {
     /// Takes the numbers from `start` up to `end` out.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
+            return;
+        }
+        if self.0.len() == 1 && start <= self.0[0].0 && end < self.0[0].1 {
+            // The beginning of the only run.
+            self.0[0].0 = self.0[0].0.max(end);
             return;
         }
         let low = self.0.partition_point(|run| run.1 <= start);

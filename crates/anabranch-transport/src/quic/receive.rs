@@ -78,7 +78,7 @@ impl Connection {
         if ecn == Ecn::Ce {
             self.stats.ce_received += 1;
         }
-        for packet in packets.drain(..) {
+        for packet in &*packets {
             self.on_packet(now, from, bytes, packet, ecn);
         }
         // What waited for keys that have come since.
@@ -86,7 +86,7 @@ impl Connection {
             self.waiting.iter().position(|(packet, _)| !self.handshake.awaits_keys(packet.level))
         {
             let (packet, ecn) = self.waiting.remove(at);
-            self.on_packet(now, from, bytes, packet, ecn);
+            self.on_packet(now, from, bytes, &packet, ecn);
         }
     }
 
@@ -99,7 +99,7 @@ impl Connection {
             && !self.opened_by.contains(&id)
     }
 
-    fn on_packet(&mut self, now: Time, from: Address, bytes: u32, packet: Packet, ecn: Ecn) {
+    fn on_packet(&mut self, now: Time, from: Address, bytes: u32, packet: &Packet, ecn: Ecn) {
         if matches!(self.state, State::Closing { .. } | State::Draining { .. } | State::Closed) {
             return;
         }
@@ -112,7 +112,7 @@ impl Connection {
         }
         if self.handshake.awaits_keys(packet.level) {
             if self.waiting.len() < MOST_WAITING {
-                self.waiting.push((packet, ecn));
+                self.waiting.push((packet.clone(), ecn));
             }
             return;
         }
@@ -128,7 +128,7 @@ impl Connection {
             Level::ZeroRtt => return,
         };
         if packet.level == Level::OneRtt {
-            match self.take_key_phase(now, &packet) {
+            match self.take_key_phase(now, packet) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(violation) => return self.fail(now, violation),
@@ -138,15 +138,15 @@ impl Connection {
             self.stats.duplicates_received += 1;
             return;
         }
-        self.take_source(&packet);
+        self.take_source(packet);
         let is_newest = self.space(id).arrived.largest().is_none_or(|largest| packet.number > largest);
-        if let Err(violation) = self.on_content(now, id, &packet, ecn) {
+        if let Err(violation) = self.on_content(now, id, packet, ecn) {
             self.fail(now, violation);
         }
         let path = &mut self.paths[place];
         if from != path.route.address && path.standing == Standing::Open && self.state == State::Open {
             let response = path.route.response.take();
-            if is_newest && !is_probing(&packet) {
+            if is_newest && !is_probing(packet) {
                 self.follow(now, place, from, bytes);
             }
             self.answer_to(place, from, response, bytes);

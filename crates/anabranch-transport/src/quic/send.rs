@@ -7,11 +7,15 @@ use smallvec::SmallVec;
 use super::connection::{Connection, State};
 use super::handshake::{ACK_DELAY_EXPONENT, Handshake};
 use super::parameters::LEAST_DATAGRAM;
+use super::path::{Address, Outside};
 use super::sent_packets::{Content, Contents, Sent};
 use super::space::SpaceId;
+use crate::endpoint::Output;
 use crate::flow::{Ecn, Side};
 use crate::time::Time;
-use crate::wire::quic::{self, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length, varint};
+use crate::wire::quic::{self, Datagram, Frame, LEAST_SAMPLED, Level, Packet, packet_number_length, varint};
+use crate::wire::udp::HEADER_BYTES;
+use crate::wire::{self, Body};
 
 /// What a packet may carry beside acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +42,8 @@ struct Written {
     id: SpaceId,
     contents: Contents,
     elicits: bool,
+    /// Its length on the wire.
+    size: u32,
 }
 
 impl Connection {
@@ -66,6 +72,16 @@ impl Connection {
         let has_window = path.congestion.has_room();
         let may_send = has_window && held.is_none();
         let allowance = path.route.allowance();
+        if self.multipath.is_none() && self.handshake.is_discarded == [true; 2] {
+            // Nothing waits, as often: no datagram is begun.
+            let (id, space) = (SpaceId::Data(0), &path.space);
+            let is_due = space.arrived.due.is_some_and(|due| due <= now);
+            if !is_due && space.probes == 0 && !(may_send && self.has_content(id, load)) {
+                let waits = !may_send && self.has_content(id, Load::Data);
+                self.note_limit(held.filter(|_| has_window), may_send, allowance, waits);
+                return false;
+            }
+        }
         let room = u64::from(self.datagram_bytes).min(allowance) as usize;
         let mut making = Making { packets: SmallVec::new(), written: ArrayVec::new(), left: room, room };
         for id in self.space_ids() {
@@ -77,16 +93,16 @@ impl Connection {
         if is_sent {
             self.transmit(now, place, making);
         } else if self.multipath.is_none() {
-            self.note_limit(held.filter(|_| has_window), may_send, allowance);
+            let waits = self
+                .space_ids()
+                .any(|id| self.handshake.sending_level(id).is_some() && self.has_content(id, Load::Data));
+            self.note_limit(held.filter(|_| has_window), may_send, allowance, waits);
         }
         is_sent
     }
 
-    /// Nothing leaves: what holds it back (RFC 9002 section 7.8).
-    fn note_limit(&mut self, held: Option<Time>, may_send: bool, allowance: u64) {
-        let mut ids = self.space_ids();
-        let waits =
-            ids.any(|id| self.handshake.sending_level(id).is_some() && self.has_content(id, Load::Data));
+    /// Nothing leaves: what holds it back, if something waits (RFC 9002 section 7.8).
+    fn note_limit(&mut self, held: Option<Time>, may_send: bool, allowance: u64, waits: bool) {
         let congestion = &mut self.paths[0].congestion;
         congestion.pacing.timer = held.filter(|_| waits).unwrap_or(Time::NEVER);
         if waits && !may_send {
@@ -208,8 +224,9 @@ impl Connection {
             }
         }
         making.left = left - short;
+        let size = packet.wire_size() as u32;
         making.packets.push(packet);
-        making.written.push(Written { id, contents, elicits });
+        making.written.push(Written { id, contents, elicits, size });
     }
 
     /// A packet without frames.
@@ -236,22 +253,20 @@ impl Connection {
     fn transmit(&mut self, now: Time, place: usize, mut making: Making) {
         let elicits = making.written.iter().any(|written| written.elicits);
         let has_initial = making.packets[0].level == Level::Initial;
-        let total: usize = making.packets.iter().map(Packet::wire_size).sum();
-        let short = (LEAST_DATAGRAM as usize).saturating_sub(total);
+        let total: u32 = making.written.iter().map(|written| written.size).sum();
+        let short = LEAST_DATAGRAM.saturating_sub(total);
+        let last = making.packets.len() - 1;
         if has_initial && (self.side == Side::A || elicits) && short > 0 {
-            let last = making.packets.len() - 1;
-            pad(&mut making.packets[last], short);
+            pad(&mut making.packets[last], short as usize);
+            making.written[last].size += short;
         }
         let tests_path =
             |frame: &Frame| matches!(frame, Frame::PathChallenge { .. } | Frame::PathResponse { .. });
         // Sections 8.2.1 and 8.2.2: as far as the limit of three times allows.
-        let short = (LEAST_DATAGRAM as usize).min(making.room).saturating_sub(total);
-        if !has_initial
-            && short > 0
-            && let Some(packet) =
-                making.packets.last_mut().filter(|packet| packet.frames.iter().any(tests_path))
-        {
-            pad(packet, short);
+        let short = LEAST_DATAGRAM.min(making.room as u32).saturating_sub(total);
+        if !has_initial && short > 0 && making.packets[last].frames.iter().any(tests_path) {
+            pad(&mut making.packets[last], short as usize);
+            making.written[last].size += short;
         }
         let mark = if has_initial || making.packets[0].level == Level::Handshake {
             Ecn::NotEct
@@ -260,9 +275,8 @@ impl Connection {
         };
         let mut bytes = 0;
         for (packet, written) in making.packets.iter().zip(making.written) {
-            let size = packet.wire_size() as u32;
-            bytes += size;
-            self.remember(now, packet, written, size, mark);
+            bytes += written.size;
+            self.remember(now, packet, written, mark);
         }
         let is_first_of_client =
             self.side == Side::A && making.packets.iter().any(|p| p.level == Level::Handshake);
@@ -283,7 +297,8 @@ impl Connection {
     /// Sends a datagram with one packet of data.
     pub(super) fn send_packet(&mut self, now: Time, id: SpaceId, packet: Packet, contents: Contents) {
         self.space_mut(id).next += 1;
-        let written = [Written { id, contents, elicits: true }].into_iter().collect();
+        let size = packet.wire_size() as u32;
+        let written = [Written { id, contents, elicits: true, size }].into_iter().collect();
         let making = Making { packets: SmallVec::from_iter([packet]), written, left: 0, room: 0 };
         self.transmit(now, id.path(), making);
     }
@@ -295,9 +310,37 @@ impl Connection {
         self.on_eliciting_sent(now);
     }
 
+    /// Hands a datagram over to where the peer is on a path.
+    pub(super) fn put_out(&mut self, place: usize, content: quic::Content, bytes: u32, ecn: Ecn) {
+        self.put_out_to(self.paths[place].route.address, content, bytes, ecn);
+    }
+
+    /// Hands a datagram over to this address.
+    pub(super) fn put_out_to(&mut self, to: Address, content: quic::Content, bytes: u32, ecn: Ecn) {
+        let (path, destination_port) = (to.network, to.port);
+        let Outside { port: source_port, host } = self.outside[path.index()];
+        let client_host = if self.side == Side::A { host } else { to.host };
+        let size = self.ip.header_bytes() + HEADER_BYTES + bytes;
+        let packet = if let Some(mut packet) = self.spare.take() {
+            (packet.path, packet.ecn, packet.size) = (path, ecn, size);
+            if let Body::Quic(place) = &mut packet.body {
+                (place.source_port, place.destination_port) = (source_port, destination_port);
+                (place.client_host, place.content) = (client_host, content);
+            } else {
+                let datagram = Datagram { source_port, destination_port, client_host, content };
+                packet.body = Body::Quic(Box::new(datagram));
+            }
+            packet
+        } else {
+            let datagram = Datagram { source_port, destination_port, client_host, content };
+            Box::new(wire::Packet { path, ecn, size, body: Body::Quic(Box::new(datagram)) })
+        };
+        self.outputs.push_back(Output::Transmit(packet));
+    }
+
     /// Remembers a packet (RFC 9002 appendix A.5).
-    fn remember(&mut self, now: Time, packet: &Packet, written: Written, size: u32, mark: Ecn) {
-        let Written { id, contents, elicits } = written;
+    fn remember(&mut self, now: Time, packet: &Packet, written: Written, mark: Ecn) {
+        let Written { id, contents, elicits, size } = written;
         let is_padded = packet.frames.iter().any(|frame| matches!(frame, Frame::Padding { .. }));
         let path = &mut self.paths[id.path()];
         let size = if elicits || is_padded { size } else { 0 };

@@ -14,7 +14,7 @@ const MODEL_OPTION_BYTES: u8 = 20;
 impl Config {
     /// Resolves profile `kheirkhah_v1`, in which all other settings have the values of profile rfc.
     pub(super) fn resolve_as_model(&self) -> Result<Parameters, String> {
-        if let Some(cc::Config::Reno(cc::reno::Config { slow_start })) = self.cc
+        if let Some(cc::Config::Reno(cc::reno::Config { slow_start, .. })) = self.cc
             && slow_start != SlowStart::Standard
         {
             return Err(format!(

@@ -1,6 +1,8 @@
 //! The headers of packets in words, for a reader. Values are those on the wire; only SACK's Gap Ack Blocks
 //! are told as TSNs, and places in payloads as those in the application's stream.
 
+use std::borrow::Cow;
+
 use anabranch_transport::flow::{Ecn, Payload};
 use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
 use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, GapBlock, Init, Sack};
@@ -24,12 +26,12 @@ impl SentPackets {
     }
 }
 
-/// A header, or a chunk.
+/// A header, a chunk of SCTP or a frame of QUIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Header {
     /// What it is.
-    pub name: &'static str,
-    /// Its length in bytes, with the payload that is counted in a chunk.
+    pub name: Cow<'static, str>,
+    /// Its length in bytes, with the payload that is counted in a chunk or a frame.
     pub bytes: u32,
     /// Its fields, in about the order of the wire, each with its value.
     pub fields: Fields,
@@ -43,10 +45,11 @@ fn headers(packet: &Packet) -> Vec<Header> {
         // Nobody who reads a packet trace has one: a fragment is made on the way.
         Body::Foreign(_) | Body::Fragment(_) => (Vec::new(), 0),
         Body::Mptcp(mptcp::Segment { tcp, options, option_bytes }) => {
-            let option = Header { name: "MPTCP options", bytes: *option_bytes, fields: of_mptcp(options) };
+            let option =
+                Header { name: "MPTCP options".into(), bytes: *option_bytes, fields: of_mptcp(options) };
             (vec![of_tcp(tcp), option], tcp.payload.length)
         }
-        Body::Quic(datagram) => (of_quic(datagram), datagram.data_bytes()),
+        Body::Quic(datagram) => (of_quic(datagram), 0),
         Body::Sctp(packet) => {
             let common = vec![
                 ("source port", packet.source_port.to_string()),
@@ -54,7 +57,7 @@ fn headers(packet: &Packet) -> Vec<Header> {
                 ("verification tag", format!("{:#010x}", packet.verification_tag)),
             ];
             let bytes = sctp::COMMON_HEADER_BYTES;
-            let mut all = vec![Header { name: "SCTP common header", bytes, fields: common }];
+            let mut all = vec![Header { name: "SCTP common header".into(), bytes, fields: common }];
             all.extend(packet.chunks().map(of_chunk));
             (all, 0)
         }
@@ -69,7 +72,7 @@ fn headers(packet: &Packet) -> Vec<Header> {
         Ecn::NotEct => "not ECN-capable",
     };
     let fields = vec![("length of the packet", format!("{} B", packet.size)), ("ECN", ecn.into())];
-    inner.insert(0, Header { name: if bytes == 40 { "IPv6" } else { "IPv4" }, bytes, fields });
+    inner.insert(0, Header { name: if bytes == 40 { "IPv6" } else { "IPv4" }.into(), bytes, fields });
     inner
 }
 
@@ -84,22 +87,22 @@ fn of_udp(datagram: &Datagram) -> Vec<Header> {
         ("destination port", destination_port.to_string()),
         ("payload", payload_of(Payload { offset, length })),
     ];
-    let mut all = vec![Header { name: "UDP", bytes: udp::HEADER_BYTES, fields }];
+    let mut all = vec![Header { name: "UDP".into(), bytes: udp::HEADER_BYTES, fields }];
     if let Some(rtp) = rtp {
         let fields =
             vec![("sequence number", rtp.sequence.to_string()), ("timestamp", rtp.timestamp.to_string())];
-        all.push(Header { name: "RTP", bytes: udp::RTP_HEADER_BYTES, fields });
+        all.push(Header { name: "RTP".into(), bytes: udp::RTP_HEADER_BYTES, fields });
     }
     all
 }
 
-/// A UDP header, and each packet with its frames.
+/// A UDP header, and each packet with its frames behind it.
 fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
     let fields = vec![
         ("source port", datagram.source_port.to_string()),
         ("destination port", datagram.destination_port.to_string()),
     ];
-    let mut all = vec![Header { name: "UDP", bytes: udp::HEADER_BYTES, fields }];
+    let mut all = vec![Header { name: "UDP".into(), bytes: udp::HEADER_BYTES, fields }];
     let alone = match datagram.content {
         quic::Content::OtherVersion { .. } => Some("QUIC packet of another version"),
         quic::Content::Packets(_) => None,
@@ -107,7 +110,11 @@ fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
         quic::Content::Retry { .. } => Some("QUIC Retry packet"),
         quic::Content::VersionNegotiation { .. } => Some("QUIC Version Negotiation packet"),
     };
-    all.extend(alone.map(|name| Header { name, bytes: datagram.payload_bytes(), fields: Vec::new() }));
+    all.extend(alone.map(|name| Header {
+        name: name.into(),
+        bytes: datagram.payload_bytes(),
+        fields: Vec::new(),
+    }));
     for packet in datagram.packets() {
         let name = match packet.level {
             quic::Level::Initial => "QUIC Initial packet",
@@ -125,57 +132,88 @@ fn of_quic(datagram: &quic::Datagram) -> Vec<Header> {
         if packet.level != quic::Level::OneRtt {
             fields.push(("source connection ID", format!("{:?}", packet.source)));
         }
-        let mut data = 0;
-        for frame in &packet.frames {
-            fields.push(("frame", of_frame(frame, &mut data)));
-        }
-        all.push(Header { name, bytes: packet.wire_size() as u32 - data, fields });
+        all.push(Header { name: name.into(), bytes: packet.overhead() as u32, fields });
+        all.extend(packet.frames.iter().map(|frame| Header {
+            name: frame.name().to_uppercase().into(),
+            bytes: frame.size() as u32,
+            fields: of_frame(frame),
+        }));
     }
     all
 }
 
-/// A frame in words; `data` counts the application's bytes.
-fn of_frame(frame: &quic::Frame, data: &mut u32) -> String {
-    let name = frame.name().to_uppercase();
+fn of_frame(frame: &quic::Frame) -> Fields {
+    let number = |name, value: u64| (name, value.to_string());
+    let path = |path: Option<u32>| path.map(|path| number("path ID", path.into()));
+    let data = |position: u64, length: u32| ("data", format!("{length} B from byte {position} on"));
+    let answer = |data: &[u8; 8]| vec![("data", format!("{:#018x}", u64::from_be_bytes(*data)))];
     match frame {
         quic::Frame::Ack(ack) => {
             let runs = ack.ranges.iter().map(|(first, last)| {
                 if first == last { first.to_string() } else { format!("{first} to {last}") }
             });
-            let of_path = ack.path.map(|path| format!(" of path {path}")).unwrap_or_default();
-            format!("{name} of {}{of_path}", joined(runs))
+            let marks = ack.ecn.map(|[ect0, ect1, ce]| format!("ECT(0) {ect0}, ECT(1) {ect1}, CE {ce}"));
+            let mut fields: Fields = path(ack.path).into_iter().collect();
+            fields.extend([("packets", joined(runs)), number("delay, in units of its exponent", ack.delay)]);
+            fields.extend(marks.map(|marks| ("ECN counts", marks)));
+            fields
         }
-        quic::Frame::Crypto { position, data } => {
-            format!("{name}, {} B from byte {position} of the handshake on", data.length)
+        quic::Frame::AckFrequency { sequence, threshold, delay, reordering } => vec![
+            number("sequence number", *sequence),
+            number("packets without an acknowledgement", *threshold),
+            ("delay", format!("{delay} us")),
+            number("reordering threshold", *reordering),
+        ],
+        quic::Frame::ConnectionClose { code, .. } => vec![("code", format!("{code:#x}"))],
+        quic::Frame::Crypto { position, data: bytes } => vec![data(*position, bytes.length)],
+        quic::Frame::DataBlocked { limit } | quic::Frame::MaxData { limit } => vec![number("limit", *limit)],
+        quic::Frame::Datagram { data, .. } => vec![("data", format!("{} B", data.length))],
+        quic::Frame::MaxPathId { limit } | quic::Frame::PathsBlocked { limit } => {
+            vec![number("greatest path ID", u64::from(*limit))]
         }
-        quic::Frame::Datagram { data: payload, .. } => {
-            *data += payload.length;
-            format!("{name}, {} B", payload.length)
+        quic::Frame::MaxStreamData { stream, limit } | quic::Frame::StreamDataBlocked { stream, limit } => {
+            vec![number("stream", *stream), number("limit", *limit)]
+        }
+        quic::Frame::MaxStreams { is_bidirectional, limit }
+        | quic::Frame::StreamsBlocked { is_bidirectional, limit } => {
+            let directions = if *is_bidirectional { "both" } else { "one" };
+            vec![("directions", directions.to_owned()), number("streams in all", *limit)]
+        }
+        quic::Frame::NewConnectionId { path: of, sequence, retire_prior_to, id, .. } => {
+            let mut fields: Fields = path(*of).into_iter().collect();
+            fields.extend([number("sequence number", *sequence), number("retire before", *retire_prior_to)]);
+            fields.push(("connection ID", format!("{id:?}")));
+            fields
+        }
+        quic::Frame::PathAbandon { path, code } => {
+            vec![number("path ID", u64::from(*path)), ("code", format!("{code:#x}"))]
+        }
+        quic::Frame::PathChallenge { data } | quic::Frame::PathResponse { data } => answer(data),
+        quic::Frame::PathCidsBlocked { path, next } => {
+            vec![number("path ID", u64::from(*path)), number("next sequence number", *next)]
+        }
+        quic::Frame::PathStatus { path, sequence, .. } => {
+            vec![number("path ID", u64::from(*path)), number("sequence number", *sequence)]
+        }
+        quic::Frame::ResetStream { stream, code, final_size } => {
+            vec![number("stream", *stream), ("code", format!("{code:#x}")), number("final size", *final_size)]
+        }
+        quic::Frame::RetireConnectionId { path: of, sequence } => {
+            path(*of).into_iter().chain([number("sequence number", *sequence)]).collect()
+        }
+        quic::Frame::StopSending { stream, code } => {
+            vec![number("stream", *stream), ("code", format!("{code:#x}"))]
         }
         quic::Frame::Stream(stream) => {
-            *data += stream.data.length;
-            let end = if stream.fin { ", the last" } else { "" };
-            let (length, position) = (stream.data.length, stream.position);
-            format!("{name} {}, {length} B from byte {position} on{end}", stream.id)
+            let mut fields = vec![number("stream", stream.id), data(stream.position, stream.data.length)];
+            fields.extend(stream.fin.then(|| ("end", "yes".to_owned())));
+            fields
         }
-        quic::Frame::MaxData { limit } | quic::Frame::DataBlocked { limit } => format!("{name} {limit}"),
-        quic::Frame::MaxStreamData { stream, limit } | quic::Frame::StreamDataBlocked { stream, limit } => {
-            format!("{name} of stream {stream}, {limit}")
-        }
-        quic::Frame::Padding { length } => format!("{name}, {length} B"),
-        quic::Frame::ResetStream { stream, .. } | quic::Frame::StopSending { stream, .. } => {
-            format!("{name} {stream}")
-        }
-        quic::Frame::NewConnectionId { path, sequence, .. }
-        | quic::Frame::RetireConnectionId { path, sequence } => match path {
-            Some(path) => format!("{name} {sequence} of path {path}"),
-            None => format!("{name} {sequence}"),
-        },
-        quic::Frame::PathAbandon { path, .. }
-        | quic::Frame::PathCidsBlocked { path, .. }
-        | quic::Frame::PathStatus { path, .. } => format!("{name} {path}"),
-        quic::Frame::MaxPathId { limit } | quic::Frame::PathsBlocked { limit } => format!("{name} {limit}"),
-        _ => name,
+        quic::Frame::HandshakeDone
+        | quic::Frame::ImmediateAck
+        | quic::Frame::NewToken { .. }
+        | quic::Frame::Padding { .. }
+        | quic::Frame::Ping => Fields::new(),
     }
 }
 
@@ -224,7 +262,7 @@ fn of_tcp(segment: &Segment) -> Header {
     if segment.payload.length > 0 {
         fields.push(("payload", payload_of(segment.payload)));
     }
-    Header { name: "TCP", bytes: segment.wire_size() - segment.payload.length, fields }
+    Header { name: "TCP".into(), bytes: segment.wire_size() - segment.payload.length, fields }
 }
 
 fn of_mptcp(options: &Options) -> Fields {
@@ -355,7 +393,7 @@ fn of_chunk(chunk: &Chunk) -> Header {
         Chunk::ShutdownAck => ("SHUTDOWN ACK", Fields::new()),
         Chunk::ShutdownComplete { .. } => ("SHUTDOWN COMPLETE", Fields::new()),
     };
-    Header { name, bytes: chunk.wire_size(), fields }
+    Header { name: name.into(), bytes: chunk.wire_size(), fields }
 }
 
 /// The fields of SACK and NR-SACK.

@@ -95,7 +95,7 @@ async fn listen(words: &Words) -> Outcome<()> {
         config.transport_config(transport);
     }
     let endpoint = endpoint(words, Some(config))?;
-    let asks = words.contains_key("retry");
+    let (asks, is_sink) = (words.contains_key("retry"), words.contains_key("sink"));
     let (newest, current) = watch::channel(None);
     let (accepting, own) = (endpoint.clone(), newest.clone());
     tokio::spawn(async move {
@@ -107,13 +107,16 @@ async fn listen(words: &Words) -> Outcome<()> {
             let newest = own.clone();
             tokio::spawn(async move {
                 if let Ok(connection) = incoming.await {
-                    begin(&connection);
+                    begin(&connection, is_sink);
                     let _ = newest.send(Some(connection));
                 }
             });
         }
     });
     say("listening", "");
+    if words.contains_key("sink") {
+        std::future::pending::<()>().await;
+    }
     obey(&endpoint, current).await
 }
 
@@ -134,13 +137,35 @@ async fn connect(words: &Words) -> Outcome<()> {
         config.transport_config(transport);
     }
     let connection = endpoint.connect_with(config, words["remote"].parse()?, "localhost")?.await?;
-    begin(&connection);
+    begin(&connection, false);
+    if let Some(size) = words.get("upload") {
+        upload(&connection, size.parse()?).await?;
+        connection.close(VarInt::from_u32(0), b"");
+        let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+        return Ok(());
+    }
     let (_newest, current) = watch::channel(Some(connection));
     obey(&endpoint, current).await
 }
 
-/// Says that a connection is open, and later that it has ended; a server's answers.
-fn begin(connection: &Connection) {
+/// Writes so much on a stream, and waits until the server has read it to its end.
+async fn upload(connection: &Connection, size: usize) -> Outcome<()> {
+    let (mut sending, mut receiving) = connection.open_bi().await?;
+    let piece = vec![0; PIECE];
+    let mut left = size;
+    while left > 0 {
+        let length = left.min(PIECE);
+        sending.write_all(&piece[..length]).await?;
+        left -= length;
+    }
+    sending.finish()?;
+    receiving.read_to_end(0).await?;
+    Ok(())
+}
+
+/// Says that a connection is open, and later that it has ended; a server's answers, which are empty if it is
+/// a sink.
+fn begin(connection: &Connection, is_sink: bool) {
     say("connected", "");
     watch_paths(connection);
     let closing = connection.clone();
@@ -155,7 +180,7 @@ fn begin(connection: &Connection) {
     let answering = connection.clone();
     tokio::spawn(async move {
         while let Ok((sending, receiving)) = answering.accept_bi().await {
-            tokio::spawn(send_back(sending, receiving));
+            tokio::spawn(send_back(sending, receiving, is_sink));
         }
     });
     if connection.side().is_server() {
@@ -168,10 +193,12 @@ fn begin(connection: &Connection) {
     }
 }
 
-async fn send_back(mut sending: SendStream, mut receiving: RecvStream) -> Outcome<()> {
+async fn send_back(mut sending: SendStream, mut receiving: RecvStream, is_sink: bool) -> Outcome<()> {
     let mut piece = vec![0; PIECE];
     while let Some(length) = receiving.read(&mut piece).await? {
-        sending.write_all(&piece[..length]).await?;
+        if !is_sink {
+            sending.write_all(&piece[..length]).await?;
+        }
     }
     sending.finish()?;
     Ok(())

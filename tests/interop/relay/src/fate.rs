@@ -38,6 +38,9 @@ pub struct Impairment {
     queue: usize,
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
+    /// Packets of the second side, counted from 1, that are lost: the first and the last number of them.
+    #[arg(long, global = true, num_args = 2, value_names = ["FIRST", "LAST"])]
+    drop: Vec<u64>,
 }
 
 /// When a packet leaves, and how often: a lost one not at all.
@@ -54,6 +57,7 @@ pub struct Fate {
 pub struct Way {
     impairment: Impairment,
     rng: Xoshiro256PlusPlus,
+    is_second: bool,
     /// When those that wait at the rate will have left.
     waiting: VecDeque<Instant>,
     offered: u64,
@@ -80,6 +84,7 @@ impl Way {
         Way {
             rng: Xoshiro256PlusPlus::seed_from_u64(impairment.seed * 2 + number),
             impairment: impairment.clone(),
+            is_second: number == 1,
             waiting: VecDeque::new(),
             offered: 0,
             bytes: 0,
@@ -108,6 +113,13 @@ impl Way {
         self.bytes += length as u64;
         self.largest = self.largest.max(length);
         let never = Fate { leaves: now, copies: 0, flip: None, mark };
+        if self.is_second
+            && self.impairment.drop.first().is_some_and(|first| self.offered >= *first)
+            && self.impairment.drop.last().is_some_and(|last| self.offered <= *last)
+        {
+            self.lost += 1;
+            return never;
+        }
         let mut at = now;
         if self.impairment.rate > 0.0 {
             while self.waiting.front().is_some_and(|left| *left <= now) {
