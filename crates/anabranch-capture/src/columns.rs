@@ -1,5 +1,10 @@
 //! Rows of packets as columns of numbers in little-endian order, which other languages take as they are.
 
+#![cfg_attr(
+    not(feature = "quic"),
+    allow(dead_code, reason = "only what opens packets of QUIC fills its tables")
+)]
+
 use crate::fragments::{Fragments, Key};
 
 /// Values of the column `fault`.

@@ -176,10 +176,10 @@ impl Decoder {
             if self.ids.contains_key(id) {
                 continue;
             }
-            let others = &mut self.connections[connection][from].paths;
+            let keys = &mut self.connections[connection][from];
             match path.filter(|path| *path > 0) {
-                Some(_) if others.len() >= MOST_OF_PATHS => continue,
-                Some(path) => others.push((*id, path, None)),
+                Some(_) if keys.ids_of_paths() >= MOST_OF_PATHS => continue,
+                Some(path) => keys.add_id(path, *id),
                 None => {}
             }
             self.know(*id, connection, from);

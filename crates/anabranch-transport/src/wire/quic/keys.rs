@@ -63,6 +63,11 @@ impl<P> Keys<P> {
 }
 
 impl<P> Keys<P> {
+    /// How many connection IDs of other paths than 0 are known.
+    pub fn ids_of_paths(&self) -> usize {
+        self.paths.iter().map(|path| path.ids.len()).sum()
+    }
+
     /// A further connection ID to which packets of another path than 0 come.
     pub fn add_id(&mut self, path: u32, id: ConnectionId) {
         match self.paths.iter_mut().find(|known| known.number == path) {
