@@ -7,7 +7,7 @@ use crate::flow::{Ecn, PathId, Side};
 use crate::quic::Config;
 use crate::quic::errors::code;
 use crate::quic::path::Standing;
-use crate::quic::testing::{Drill, Pair, ms};
+use crate::quic::testing::{Drill, Logged, Pair, ms};
 use crate::time::Duration;
 use crate::wire::quic::{Ack, ConnectionId, Content, Datagram, Frame, Level, Packet};
 use crate::wire::{self, Body};
@@ -151,7 +151,7 @@ fn wishes_without_end_are_one_value() {
         );
     }
     assert_eq!((drill.violation(), drill.end.paths.len(), kept(&drill)), (None, 2, before));
-    assert!(drill.sent().iter().flat_map(|logged| logged.frames()).all(|frame| !frame.elicits_ack()));
+    assert!(drill.sent().iter().flat_map(Logged::frames).all(|frame| !frame.elicits_ack()));
 }
 
 /// RFC 9000 section 8.2.2 on each path: of many challenges in a packet the last one is answered, so that a
@@ -183,7 +183,7 @@ fn challenges_without_end_bring_one_answer_each_packet() {
         }
         let sent = drill.sent();
         let is_answer = |frame: &&Frame| matches!(frame, Frame::PathResponse { .. });
-        let answers = sent.iter().flat_map(|logged| logged.frames()).filter(is_answer).count();
+        let answers = sent.iter().flat_map(Logged::frames).filter(is_answer).count();
         // Without acknowledgements the windows of both paths are the bound.
         let most = if acknowledges { 1_000 } else { 24 };
         assert!(answers > 0 && answers <= most, "{acknowledges}: {answers}");
@@ -203,7 +203,7 @@ fn ids_that_are_retired_without_end_are_two_at_a_time() {
         assert!(drill.end.paths[1].own_ids.to_announce.len() <= 2 + sequence as usize);
     }
     let new = |frame: &&Frame| matches!(frame, Frame::NewConnectionId { path: Some(1), .. });
-    let issued = drill.sent().iter().flat_map(|logged| logged.frames()).filter(new).count();
+    let issued = drill.sent().iter().flat_map(Logged::frames).filter(new).count();
     assert!(issued <= 2_010, "{issued}");
 }
 

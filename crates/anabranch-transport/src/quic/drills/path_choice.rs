@@ -8,7 +8,7 @@ use crate::flow::{PathId, Side};
 use crate::path::scheduler;
 use crate::quic::Config;
 use crate::quic::path::Standing;
-use crate::quic::testing::{Pair, Wire, ms};
+use crate::quic::testing::{Logged, Pair, Wire, ms};
 use crate::time::{Duration, Time};
 use crate::wire::quic::Frame;
 
@@ -21,7 +21,7 @@ fn two() -> Config {
 /// The streams of which this side has sent data on a path.
 fn streams_on(pair: &Pair, side: Side, path: PathId) -> Vec<u64> {
     let sent = pair.from(side).into_iter().filter(|logged| logged.path == path);
-    let mut ids: Vec<u64> = sent.flat_map(|logged| logged.data()).map(|(id, ..)| id).collect();
+    let mut ids: Vec<u64> = sent.flat_map(Logged::data).map(|(id, ..)| id).collect();
     ids.sort_unstable();
     ids.dedup();
     ids
