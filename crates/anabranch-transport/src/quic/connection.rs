@@ -37,7 +37,7 @@ use crate::report::Report;
 use crate::rng::{self, Draw as _};
 use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
-use crate::wire::quic::{self, ConnectionId, Content, Datagram, Level};
+use crate::wire::quic::{self, ConnectionId, Content, Level};
 use crate::wire::udp::HEADER_BYTES;
 use crate::wire::{Body, Packet};
 
