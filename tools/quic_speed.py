@@ -88,7 +88,8 @@ def _row(name: str, runs: list[tuple[Took, Took]]) -> str:
     megabytes = MEGABYTES[1] - MEGABYTES[0]
 
     def median(part: str) -> float:
-        return statistics.median(getattr(long, part) - getattr(short, part) for short, long in runs)
+        took = [getattr(long, part) - getattr(short, part) for short, long in runs]
+        return float(statistics.median(took))
 
     each = [1e3 * median(part) / megabytes for part in ("client", "server")]
     speeds = [megabytes / (long.wall - short.wall) for short, long in runs]
