@@ -269,8 +269,8 @@ impl Connection {
         }
     }
 
-    /// Whether a path that does not work is as good as any to acknowledge what comes there: it is not validated
-    /// yet, or no other one works.
+    /// Whether a path that does not work is as good as any to acknowledge what comes there: it is not
+    /// validated yet, or no other one works.
     fn is_best(&self, place: usize) -> bool {
         !self.paths[place].is_ready || !(0..self.paths.len()).any(|place| self.works(place))
     }

@@ -160,8 +160,8 @@ struct Slower<'a> {
 }
 
 /// The two where `min_rtt` would take a slower path because the fastest one has no room; otherwise what
-/// `min_rtt` does. With nothing outstanding on the fastest path there is nothing to wait for, and nobody waits
-/// for a path that is silent (Linux MPTCP 0.9x: `mptcp_is_temp_unavailable`, `TCP_CA_Loss`).
+/// `min_rtt` does. With nothing outstanding on the fastest path there is nothing to wait for, and nobody
+/// waits for a path that is silent (Linux MPTCP 0.9x: `mptcp_is_temp_unavailable`, `TCP_CA_Loss`).
 fn slower(paths: &[PathView]) -> Result<Slower<'_>, Decision> {
     let (Some(fast), Some(slow)) = (fastest(eligible(paths)), fastest(candidates(paths))) else {
         return Err(Decision::Wait);

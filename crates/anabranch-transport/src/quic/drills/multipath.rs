@@ -341,8 +341,8 @@ fn section_3_3_wishes_change() {
     assert!(!pair.ends[0].set_path_status(7, true));
 }
 
-/// Section 5.4: a peer that acknowledges all on the first path, which dies. It finds that by its own pings, and
-/// everything goes on the other one.
+/// Section 5.4: a peer that acknowledges all on the first path, which dies. It finds that by its own pings,
+/// and everything goes on the other one.
 #[test]
 fn a_peer_that_acknowledges_on_a_dead_path_finds_another_one() {
     let keep_alive = Some(Duration::from_secs(1));
