@@ -145,7 +145,7 @@ async def joined(  # noqa: PLR0917
     ours: str,
     impairment: Sequence[str] = PACED,
     status: str = "available",
-    theirs: Mapping[str, int] = MappingProxyType({}),
+    theirs: Mapping[str, Any] = MappingProxyType({}),
     **more: object,
 ) -> AsyncIterator[Joined]:
     """Both ends have both paths, the second one with this status."""

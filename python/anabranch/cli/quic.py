@@ -17,10 +17,11 @@ quic = App(
     sort_key=4,
     help="""QUIC on the network, with TLS 1.3: listen, connect, send, receive.
 
-An end that waits is reached from this machine alone unless --address says otherwise. An end
-that connects looks at the certificate unless --insecure says otherwise. The variable
-SSLKEYLOGFILE names a file for secrets, with which Wireshark decrypts captures. With --progress
-json, what happens is said as one JSON object a line.""",
+An end that waits is reached from this machine alone unless --address says
+otherwise. An end that connects looks at the certificate unless --insecure
+says otherwise. The variable SSLKEYLOGFILE names a file for secrets, with
+which Wireshark decrypts captures. With --progress json, what happens is said
+as one JSON object a line.""",
     help_format="plaintext",
 )
 app.command(quic)

@@ -19,8 +19,9 @@ sctp = App(
     sort_key=3,
     help="""SCTP on the network: listen, connect, send, receive, call.
 
-Packets travel in UDP (RFC 6951), which needs no rights; with --raw in IP itself, with --tun
-through a TUN device, so that the peer may be on the same machine.""",
+Packets travel in UDP (RFC 6951), which needs no rights; with --raw in IP
+itself, with --tun through a TUN device, so that the peer may be on the same
+machine.""",
     help_format="plaintext",
 )
 app.command(sctp)
