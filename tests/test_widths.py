@@ -39,7 +39,6 @@ NOT_RUN = {
     "advise --paths wifi-and-lte": MINUTES,
     "bench-cc all": MINUTES,
     "bench-quic live": NAMESPACES,
-    "bench-quic live:quic_go": NAMESPACES,
     "drill scripts": READERS,
     "drill --suite": READERS,
     "emulate": NAMESPACES,

@@ -65,7 +65,7 @@ Examples:
   anabranch quic connect localhost 4433 --trust server.pem
   anabranch quic connect 192.0.2.1 4433 --name server.example --alpn echo
   anabranch quic connect localhost 4433 --insecure --datagrams
-  anabranch quic connect 10.0.1.2 4433 --path 10.0.1.1 --path 10.0.2.1=10.0.2.2 --insecure"""
+  anabranch quic connect 10.0.1.2 4433 --path 10.0.1.1 --path 10.0.2.1=10.0.2.2"""
 )
 def connect(
     host: str,

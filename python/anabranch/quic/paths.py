@@ -95,10 +95,15 @@ async def pairs(paths: Sequence[str], host: str) -> list[tuple[str, str]]:
     found = []
     for path in paths:
         local, separator, remote = path.partition("=")
-        found.append(
-            (
-                address("paths: LOCAL", local),
-                address("paths: REMOTE", remote) if separator else await resolved(host),
-            )
+        ends = (
+            address("paths: LOCAL", local),
+            address("paths: REMOTE", remote) if separator else await resolved(host),
         )
+        # Before any packet: a connection may end while its further paths are asked for.
+        if len({ipaddress.ip_address(end).version for end in ends}) > 1:
+            raise LiveError(
+                f"a path from {ends[0]} to {ends[1]} has two versions of IP; both must be of the"
+                " same one"
+            )
+        found.append(ends)
     return found
