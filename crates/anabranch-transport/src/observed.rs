@@ -73,8 +73,8 @@ pub struct MediaSample {
     pub pacing: Rate,
     /// What was sent in the last half second, with all headers and retransmissions.
     pub sending_bits_per_sec: u64,
-    /// The mean one-way delay of the packets that the message reports to have arrived, in ms; NaN if there are
-    /// none.
+    /// The mean one-way delay of the packets that the message reports to have arrived, in ms; NaN if there
+    /// are none.
     pub one_way_delay_ms: f64,
     /// The round trip of the last of them.
     pub rtt: Option<Duration>,

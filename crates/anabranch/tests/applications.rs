@@ -385,7 +385,8 @@ fn datagrams_report_quantiles_of_their_delay_on_request() {
     assert_eq!(value(&probe("false"), "load.mean_delay_ms"), mean);
 }
 
-/// Video for two seconds over each transport that keeps messages apart; nothing is lost, so that all of it is shown.
+/// Video for two seconds over each transport that keeps messages apart; nothing is lost, so that all of it is
+/// shown.
 #[test]
 fn video_is_shown_over_every_transport_of_messages() {
     let app = "{ kind = 'video', duration = '2 s', rate = '800 kbit/s', direction = 'both' }";
@@ -405,7 +406,8 @@ fn video_is_shown_over_every_transport_of_messages() {
     }
 }
 
-/// Over RTP a viewer that misses a frame gets a key frame; where the control says less, the encoder makes less.
+/// Over RTP a viewer that misses a frame gets a key frame; where the control says less, the encoder makes
+/// less.
 #[test]
 fn a_missing_frame_brings_a_key_frame_and_the_rate_is_that_of_the_control() {
     let app = "{ kind = 'video', duration = '20 s', key_frame_after = '100 ms' }";

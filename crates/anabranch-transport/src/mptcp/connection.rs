@@ -254,12 +254,7 @@ impl Connection {
         let (options, segment) = match &packet.body {
             Body::Mptcp(segment) => (segment.options, &segment.tcp),
             Body::Tcp(segment) => (Options::default(), segment),
-            Body::Foreign(_)
-            | Body::Fragment(_)
-            | Body::Quic(_)
-            | Body::Rtcp(_)
-            | Body::Sctp(_)
-            | Body::Udp(_) => return,
+            _ => return,
         };
         if !self.subflows[path].is_present {
             // This host no longer has the address that the packet was sent to.

@@ -17,8 +17,8 @@ pub struct Config {
     pub cc: media::Config,
     /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0.
     pub path: u8,
-    /// How often the receiver of media reports on what arrived (RFC 8888); default "100 ms". There is no report
-    /// while nothing arrives.
+    /// How often the receiver of media reports on what arrived (RFC 8888); default "100 ms". There is no
+    /// report while nothing arrives.
     pub feedback_interval: Duration,
     /// The mean time between sender and receiver reports (RFC 3550); default "1 s".
     pub report_interval: Duration,
@@ -32,12 +32,13 @@ pub struct Config {
     /// How much of the target rate retransmissions may take, from 0 to 1; default 0.5. Half a second's worth
     /// may be sent at once, and what is beyond is not sent again.
     pub retransmission_share: f64,
-    /// What packets of media say of explicit congestion notification; default "off". The receiver reports marks.
+    /// What packets of media say of explicit congestion notification; default "off". The receiver reports
+    /// marks.
     pub ecn: UdpEcn,
     /// How many bytes of media may wait for the pacer; default "1 MB". Messages beyond are refused.
     pub send_buffer: Bytes,
-    /// The payload type of the media, from 96 to 126 (RFC 3551); default 96. Retransmissions have the one above
-    /// it.
+    /// The payload type of the media, from 96 to 126 (RFC 3551); default 96. Retransmissions have the one
+    /// above it.
     pub payload_type: u8,
     /// Ticks of the time stamps per second, from 1 to 1000000; default 90000, that of video (RFC 3551).
     pub clock_hz: u32,

@@ -26,8 +26,8 @@ use crate::wire::{Body, Packet, rtp};
 /// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
 const MAX_IP_PACKET_BYTES: u32 = 65_535;
 
-/// The bit by which the source of retransmissions differs from that of the media (RFC 4588 section 5.3 has one
-/// source for each). The source of the media is the port.
+/// The bit by which the source of retransmissions differs from that of the media (RFC 4588 section 5.3 has
+/// one source for each). The source of the media is the port.
 const RETRANSMISSIONS: u32 = 1 << 16;
 
 /// Bytes of RTCP around the metrics of one stream: its header, both sources, the range and the time.
@@ -451,7 +451,7 @@ fn unwrapped(now: Time, middle: u32) -> Time {
     let near = ntp(now) >> 16;
     let distance = middle.wrapping_sub(near as u32) as i32;
     let exact = u128::from(near.saturating_add_signed(distance.into()));
-    Time::from_nanos((exact * 1_000_000_000 >> 16) as u64)
+    Time::from_nanos(((exact * 1_000_000_000) >> 16) as u64)
 }
 
 impl Transport for Config {

@@ -10,7 +10,8 @@ use crate::wire::rtcp::StreamReport;
 
 /// For how long a packet is kept.
 const KEPT: Duration = Duration::from_secs(5);
-/// How many packets are kept of each stream at most: half of the numbers, so that each number means one packet.
+/// How many packets are kept of each stream at most: half of the numbers, so that each number means one
+/// packet.
 const MOST: usize = 1 << 15;
 
 /// A packet that has been sent.
@@ -84,8 +85,8 @@ impl History {
     }
 
     /// Takes a report made at the receiver's time `made`, and adds what it says of packets whose fate was not
-    /// known: those that arrived, and as lost those that did not and were sent before one that did. Returns how
-    /// many of its reports are about unknown packets.
+    /// known: those that arrived, and as lost those that did not and were sent before one that did. Returns
+    /// how many of its reports are about unknown packets.
     pub(super) fn take(&mut self, report: &StreamReport, made: Time, news: &mut Vec<PacketReport>) -> usize {
         let begin = self.number(report.begin);
         let mut unknown = 0;

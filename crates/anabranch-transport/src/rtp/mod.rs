@@ -3,12 +3,13 @@
 //!
 //! Both ends can send media, and both report on what arrives. There is no connection: [`Command::Connect`] is
 //! answered at once. A message is one packet of media; one with [`more`](crate::endpoint::Message::more) is
-//! followed by others of the same frame, and the last one of a frame has the marker. An application hears what
-//! its encoder is to make ([`Event::TargetRate`]), and asks for a key frame with [`Command::RequestKeyFrame`].
+//! followed by others of the same frame, and the last one of a frame has the marker. An application hears
+//! what its encoder is to make ([`Event::TargetRate`]), and asks for a key frame with
+//! [`Command::RequestKeyFrame`].
 //!
 //! RTCP travels on the port of the media (RFC 5761), feedback in packets of reduced size (RFC 5506). Known
-//! deviations: there is one path; reports are sent at `report_interval`, drawn from half to one and a half of it
-//! (RFC 3550 section 6.2 makes the interval longer where the session's rate is low).
+//! deviations: there is one path; reports are sent at `report_interval`, drawn from half to one and a half of
+//! it (RFC 3550 section 6.2 makes the interval longer where the session's rate is low).
 
 mod config;
 mod endpoint;

@@ -118,7 +118,9 @@ mod tests {
     fn packets_leave_at_the_pace_and_retransmissions_first() {
         let mut pacer = Pacer::default();
         assert!(pacer.next().is_never());
-        [packet(None), packet(None), packet(Some(7))].into_iter().for_each(|packet| pacer.push(packet));
+        for original in [None, None, Some(7)] {
+            pacer.push(packet(original));
+        }
         assert!(pacer.media_bytes() == 2_000 && pacer.has_retransmission(7));
         assert_eq!(pacer.pop(Time::ZERO).unwrap().original, Some(7));
         pacer.on_sent(Time::ZERO, 1_000, RATE);

@@ -23,7 +23,7 @@ impl Default for Config {
 
 impl Config {
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "every rate is possible")]
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) const fn check(self) -> Result<(), String> {
         Ok(())
     }
 

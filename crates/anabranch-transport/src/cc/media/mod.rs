@@ -1,7 +1,7 @@
 //! Congestion control of media: from reports about single packets to a rate for an encoder.
 //!
-//! A control is told when reports come, and says how fast the encoder and the pacer may be. Packets are in the
-//! order in which they were sent; sizes are those of IP packets.
+//! A control is told when reports come, and says how fast the encoder and the pacer may be. Packets are in
+//! the order in which they were sent; sizes are those of IP packets.
 
 pub mod cbr;
 mod controller;

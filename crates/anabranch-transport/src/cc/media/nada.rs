@@ -1,11 +1,12 @@
 //! NADA: Network-Assisted Dynamic Adaptation (RFC 8698), with all computation at the sender.
 //!
-//! The receiver's part (section 4.2) is computed here from reports about single packets, as section 6.3 allows:
-//! queueing delay, loss and marks become one congestion signal, from which the rate follows (section 4.3).
+//! The receiver's part (section 4.2) is computed here from reports about single packets, as section 6.3
+//! allows: queueing delay, loss and marks become one congestion signal, from which the rate follows (section
+//! 4.3).
 //!
-//! Known deviations: the encoder gets the reference rate, without the rules for a rate-shaping buffer (section
-//! 5.2.2), since the pacer's queue is that buffer. A loss interval begins at each lost packet. The base delay is
-//! the minimum since the beginning; section 5.1.1 would renew it every ten minutes.
+//! Known deviations: the encoder gets the reference rate, without the rules for a rate-shaping buffer
+//! (section 5.2.2), since the pacer's queue is that buffer. A loss interval begins at each lost packet. The
+//! base delay is the minimum since the beginning; section 5.1.1 would renew it every ten minutes.
 
 use std::collections::VecDeque;
 
@@ -45,8 +46,8 @@ pub struct Config {
     pub no_queue: Duration,
     /// The delay that filters add to feedback, which slows the ramp-up down (DFILT); default "120 ms".
     pub filter_delay: Duration,
-    /// The most that one step of the ramp-up adds, as a share of the receiving rate (GAMMA_MAX), from 0 to 10;
-    /// default 0.5.
+    /// The most that one step of the ramp-up adds, as a share of the receiving rate (`GAMMA_MAX`), from 0 to
+    /// 10; default 0.5.
     pub max_ramp_up: f64,
     /// The queueing delay that the ramp-up may cause by itself (QBOUND); default "50 ms".
     pub ramp_up_delay: Duration,
@@ -167,22 +168,22 @@ struct Logged {
 #[derive(Debug)]
 pub struct Nada {
     config: Config,
-    /// The reference rate (r_ref) in bit/s.
+    /// The reference rate (`r_ref`) in bit/s.
     reference: f64,
-    /// The least one-way delay (d_base) in ms, by clocks that need not agree.
+    /// The least one-way delay (`d_base`) in ms, by clocks that need not agree.
     base_delay: Option<f64>,
     /// The last queueing delays in ms, before the filter.
     delays: VecDeque<f64>,
-    /// The queueing delay (d_queue) in ms.
+    /// The queueing delay (`d_queue`) in ms.
     delay: f64,
     /// What arrived within the window of observation.
     log: VecDeque<Logged>,
     intervals: LossIntervals,
-    /// The smoothed share of losses (p_loss).
+    /// The smoothed share of losses (`p_loss`).
     loss: f64,
-    /// The smoothed share of marks (p_mark).
+    /// The smoothed share of marks (`p_mark`).
     marks: f64,
-    /// The congestion signal (x_curr) in ms.
+    /// The congestion signal (`x_curr`) in ms.
     signal: f64,
     /// When the rate was last updated.
     updated: Option<Time>,
@@ -238,14 +239,14 @@ impl Nada {
         self.marks = alpha * marks + (1.0 - alpha) * self.marks;
     }
 
-    /// Section 5.1.3: the receiving rate (r_recv) in bit/s.
+    /// Section 5.1.3: the receiving rate (`r_recv`) in bit/s.
     fn receiving(&self) -> f64 {
         let bits: u64 = self.log.iter().map(|logged| logged.bits).sum();
         bits as f64 / self.config.log_window.as_secs_f64()
     }
 
-    /// Section 4.2, equation 1: after a loss, long queueing delays count less and less, so that the flow holds
-    /// its own beside those that react to losses alone.
+    /// Section 4.2, equation 1: after a loss, long queueing delays count less and less, so that the flow
+    /// holds its own beside those that react to losses alone.
     fn warped(&self) -> f64 {
         let threshold = self.config.warp_delay.as_millis_f64();
         let recent = self.intervals.since_loss().zip(self.intervals.mean());
@@ -257,7 +258,7 @@ impl Nada {
         }
     }
 
-    /// Section 4.2, equation 2: the congestion signal (x_curr) in ms.
+    /// Section 4.2, equation 2: the congestion signal (`x_curr`) in ms.
     fn aggregate(&self) -> f64 {
         let config = &self.config;
         let (marks, loss) = (self.marks / config.reference_marks, self.loss / config.reference_loss);
@@ -384,7 +385,7 @@ mod tests {
         // Of 50 packets within half a second.
         let (loss, marks): (f64, f64) = (0.1 * 1.0 / 50.0, 0.1 * 2.0 / 50.0);
         assert!((nada.loss - loss).abs() < 1e-12 && (nada.marks - marks).abs() < 1e-12);
-        let signal = 2.0 * (marks / 0.01).powi(2) + 10.0 * (loss / 0.01).powi(2);
+        let signal = 2.0 * (marks / 0.01) * (marks / 0.01) + 10.0 * (loss / 0.01) * (loss / 0.01);
         assert!((nada.signal - signal).abs() < 1e-12, "{}", nada.signal);
         assert!(!nada.is_ramping_up());
     }

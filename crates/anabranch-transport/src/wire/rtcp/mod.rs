@@ -145,12 +145,16 @@ impl Packet {
             }
             Self::ReceiverReport { sender, blocks } => {
                 out.u32(*sender);
-                blocks.iter().for_each(|block| block.emit(out));
+                for block in blocks {
+                    block.emit(out);
+                }
             }
             Self::SenderReport { sender, info, blocks } => {
                 out.u32(*sender);
                 info.emit(out);
-                blocks.iter().for_each(|block| block.emit(out));
+                for block in blocks {
+                    block.emit(out);
+                }
             }
             Self::SourceDescription { source, cname } => {
                 out.u32(*source);

@@ -15,7 +15,7 @@ const MAX_FRAMES: u64 = 1 << 24;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VideoConfig {
-    /// Which end sends; default "a_to_b".
+    /// Which end sends; default `"a_to_b"`.
     pub direction: Direction,
     /// When the first frame is made, if the connection is open by then: a time, or a range to draw it from;
     /// default "0 s".
@@ -34,17 +34,17 @@ pub struct VideoConfig {
     pub max_rate: Rate,
     /// The time after a change of the rate during which the encoder makes no other one; default "200 ms".
     pub reaction: Duration,
-    /// By how much the sizes of frames vary: the scale of a Laplace distribution, as a share of the mean size,
-    /// from 0 to 1; default 0.15.
+    /// By how much the sizes of frames vary: the scale of a Laplace distribution, as a share of the mean
+    /// size, from 0 to 1; default 0.15.
     pub size_deviation: f64,
     /// By how much the times between frames vary: the scale of a Laplace distribution, as a share of
     /// `frame_interval`, from 0 to 1; default 0.15.
     pub interval_deviation: f64,
-    /// The size of a key frame in mean frames, from 1 to 50; default 3.24, which are RFC 8593's 13.5 kB at its
-    /// reference rate.
+    /// The size of a key frame in mean frames, from 1 to 50; default 3.24, which are RFC 8593's 13.5 kB at
+    /// its reference rate.
     pub key_frame_ratio: f64,
-    /// Over how many frames a key frame is made up for by smaller ones, itself included, from 1 to 300; default
-    /// 8.
+    /// Over how many frames a key frame is made up for by smaller ones, itself included, from 1 to 300;
+    /// default 8.
     pub transient_frames: u32,
     /// A change of the rate by this share or more begins with a key frame, from 0 to 100; default 0.5.
     pub large_change: f64,
@@ -53,10 +53,11 @@ pub struct VideoConfig {
     pub key_frame_interval: Option<Duration>,
     /// The largest payload of a packet, from 100 B to 65000 B; default "1200 B".
     pub packet_size: Bytes,
-    /// How long the receiver waits for a frame that is missing before it asks for a key frame; default "500 ms".
+    /// How long the receiver waits for a frame that is missing before it asks for a key frame; default "500
+    /// ms".
     pub key_frame_after: Duration,
-    /// The delay from making a frame to showing it beyond which it is late; default "400 ms", the limit of ITU-T
-    /// G.114 for conversations.
+    /// The delay from making a frame to showing it beyond which it is late; default "400 ms", the limit of
+    /// ITU-T G.114 for conversations.
     pub deadline: Duration,
     /// How hard the transport tries to deliver each packet (SCTP); default "reliable".
     pub reliability: ReliabilityConfig,

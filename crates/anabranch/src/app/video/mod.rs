@@ -1,8 +1,8 @@
 //! Video: frames whose sizes follow a rate, and what a viewer sees of them.
 //!
-//! The source is the statistical model of RFC 8593 section 5. The viewer decodes frames in order, asks for a key
-//! frame when one stays missing, and counts what no model of pixels is needed for: delays, frames that came late
-//! or not at all, freezes.
+//! The source is the statistical model of RFC 8593 section 5. The viewer decodes frames in order, asks for a
+//! key frame when one stays missing, and counts what no model of pixels is needed for: delays, frames that
+//! came late or not at all, freezes.
 
 mod config;
 mod encoder;

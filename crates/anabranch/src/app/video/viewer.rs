@@ -1,4 +1,5 @@
-//! The receiver: which frames are whole, which can be decoded and are shown, and when the picture stands still.
+//! The receiver: which frames are whole, which can be decoded and are shown, and when the picture stands
+//! still.
 //!
 //! Each frame needs the one before it, but for key frames. A frame is shown as soon as it can be decoded.
 
@@ -153,9 +154,9 @@ impl Viewer {
 const INTERVALS: usize = 30;
 const FIRST_MEAN: usize = 5;
 
-/// Freezes as the statistics of WebRTC count them (`freezeCount` and `totalFreezesDuration`, W3C webrtc-stats):
-/// an interval between two shown frames of at least three times the mean of the last thirty, and at least 150
-/// ms more than it.
+/// Freezes as the statistics of WebRTC count them (`freezeCount` and `totalFreezesDuration`, W3C
+/// webrtc-stats): an interval between two shown frames of at least three times the mean of the last thirty,
+/// and at least 150 ms more than it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Freezes {
     last: Option<Time>,

@@ -159,7 +159,8 @@ mod tests {
         assert_eq!((rate.state, rate.target), (State::Hold, 0.85 * incoming));
         rate.on_signal(Signal::Normal);
         rate.update(Time::from_millis(1_200), RTT, BOUNDS);
-        // 850 kbit/s are 28.3 kbit a frame, three packets of 9.4 kbit: a quarter of one in half a response time.
+        // 850 kbit/s are 28.3 kbit a frame, three packets of 9.4 kbit: a quarter of one in half a response
+        // time.
         let packet = 0.85 * incoming / 30.0 / 3.0;
         assert!((rate.target - (0.85 * incoming + 0.25 * packet)).abs() < 1e-6, "{}", rate.target);
     }
