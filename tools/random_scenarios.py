@@ -239,7 +239,8 @@ class Generator:
         draw = self.random
         ends = [nodes[0], nodes[-1]]
         flow: Tree = {"from": ends[0], "to": ends[1], "paths": [draw.choice(paths)]}
-        kind = self._kind("TransportConfig", ("mptcp", "quic", "sctp", "sctp", "tcp", "tcp", "udp"))
+        kinds = ("mptcp", "quic", "rtp", "sctp", "sctp", "tcp", "tcp", "udp")
+        kind = self._kind("TransportConfig", kinds)
         if kind in ("mptcp", "sctp") or (kind == "quic" and draw.random() < 0.5):
             flow["paths"] = paths
         flow["transport"] = self._variant("TransportConfig", "kind", kind)
@@ -247,8 +248,9 @@ class Generator:
             "tcp": ("bulk", "bulk", "requests", "web", "responsiveness", "voip"),
             "mptcp": ("bulk", "requests", "web", "responsiveness"),
             "quic": ("bulk", "datagrams", "requests", "responsiveness", "voip", "web"),
-            "udp": ("datagrams", "voip"),
-            "sctp": ("bulk", "datagrams", "requests", "voip"),
+            "rtp": ("datagrams", "video", "voip"),
+            "udp": ("datagrams", "video", "voip"),
+            "sctp": ("bulk", "datagrams", "requests", "video", "voip"),
         }
         app = self._variant("AppConfig", "kind", self._kind("AppConfig", apps[kind]))
         # Most defaults are those of long runs.

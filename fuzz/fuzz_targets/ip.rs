@@ -15,6 +15,7 @@ fuzz_target!(|input: &[u8]| {
     let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let mut world = World::new(if is_v6 { IpVersion::Ipv6 } else { IpVersion::Ipv4 });
     world.rtp = first & 1 != 0;
+    world.retransmissions = (first & 4 != 0).then_some(97);
     if first & 2 == 0 {
         right(&mut packet, &world);
     }

@@ -13,6 +13,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((&first, datagram)) = input.split_first() else { return };
     let mut world = World::new(if first & 1 == 0 { IpVersion::Ipv4 } else { IpVersion::Ipv6 });
     world.rtp = first & 2 != 0;
+    world.retransmissions = (first & 8 != 0).then_some(97);
     let addresses = world.addresses(PathId(0));
     let mut datagram = datagram.to_vec();
     if let Some(field) = datagram.get(4..6) {

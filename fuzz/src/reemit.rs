@@ -10,7 +10,7 @@ use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::chunk::{Chunk, Init};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::udp::Datagram;
-use anabranch_transport::wire::{Body, ip};
+use anabranch_transport::wire::{Body, ip, rtcp};
 
 use crate::world::World;
 
@@ -26,6 +26,11 @@ pub fn body(body: &Body, listed: &[IpAddr], addresses: [IpAddr; 2], world: &mut 
         }
         Body::Sctp(packet) => sctp(packet, listed, world),
         Body::Tcp(tcp) => segment(tcp, None, 0, addresses, world),
+        Body::Rtcp(datagram) => {
+            let mut bytes = Vec::new();
+            datagram.emit(path, world, &mut bytes);
+            assert_eq!(rtcp::Datagram::parse(&bytes, world.addresses(path)).as_ref(), Ok(&**datagram));
+        }
         Body::Udp(datagram) => {
             let mut bytes = Vec::new();
             datagram.emit(path, world, &mut bytes);

@@ -307,6 +307,6 @@ fn world_size(ip: IpVersion, body: &Body) -> u32 {
             Body::Mptcp(segment) => segment.tcp.wire_size() + segment.option_bytes,
             Body::Sctp(packet) => packet.wire_size(),
             Body::Tcp(segment) => segment.wire_size(),
-            Body::Foreign(_) | Body::Fragment(_) | Body::Quic(_) | Body::Udp(_) => 0,
+            Body::Foreign(_) | Body::Fragment(_) | Body::Quic(_) | Body::Rtcp(_) | Body::Udp(_) => 0,
         }
 }

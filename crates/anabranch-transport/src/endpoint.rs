@@ -21,6 +21,7 @@ use crate::path::{PathState, Reason, Selector};
 use crate::rng::Streams;
 use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
+use crate::units::Rate;
 use crate::wire::Packet;
 
 /// A transport protocol: its settings, from which the two ends of a connection are built.
@@ -223,6 +224,8 @@ pub enum Command {
         /// Whether the address is another one; it is the port otherwise.
         address: bool,
     },
+    /// Ask the peer's application for a key frame (RTP, PLI of RFC 4585).
+    RequestKeyFrame,
     /// Read again (TCP).
     ResumeReading,
     /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is
@@ -248,6 +251,7 @@ impl Command {
             Self::DeleteAddress(_) => "delete_address",
             Self::PauseReading => "pause_reading",
             Self::Rebind { .. } => "rebind",
+            Self::RequestKeyFrame => "request_key_frame",
             Self::ResumeReading => "resume_reading",
             Self::Send(_) => "send",
             Self::SetPeerPrimary(_) => "set_peer_primary",
@@ -415,6 +419,8 @@ pub enum Event {
     Closed(CloseReason),
     /// The connection is open; data may flow.
     Connected,
+    /// The peer's application asks for a key frame (RTP, PLI of RFC 4585).
+    KeyFrameRequested,
     /// The state of a path changed.
     PathChanged {
         /// The path.
@@ -464,6 +470,8 @@ pub enum Event {
     StreamResetRefused(StreamId),
     /// There is room for more data of this stream, of which some was refused (QUIC).
     StreamWritable(StreamId),
+    /// The encoder is to make this much from now on (RTP).
+    TargetRate(Rate),
     /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is
     /// about a path that there is not: nothing has been done.
     Unsupported(&'static str),
@@ -482,6 +490,7 @@ impl Event {
             Self::AddressRefused(path) => ("address_refused", format!("path {}", path.0)),
             Self::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
             Self::Connected => ("connected", String::new()),
+            Self::KeyFrameRequested => ("key_frame_requested", String::new()),
             Self::PathChanged { path, state } => {
                 ("path_changed", format!("path {} is {}", path.0, state.name()))
             }
@@ -501,6 +510,7 @@ impl Event {
             Self::StreamResetByPeer(Some(stream)) => ("stream_reset_by_peer", format!("stream {stream}")),
             Self::StreamResetRefused(stream) => ("stream_reset_refused", format!("stream {stream}")),
             Self::StreamWritable(stream) => ("stream_writable", format!("stream {stream}")),
+            Self::TargetRate(rate) => ("target_rate", rate.to_string()),
             Self::Unsupported(command) => ("unsupported", (*command).into()),
             Self::Writable => ("writable", String::new()),
         }
@@ -589,6 +599,7 @@ mod tests {
             Command::DeleteAddress(path),
             Command::PauseReading,
             Command::Rebind { path, address: false },
+            Command::RequestKeyFrame,
             Command::ResumeReading,
             Command::SetPeerPrimary(path),
             Command::SetPrimary(path),
@@ -613,7 +624,7 @@ mod tests {
     #[test]
     fn what_an_endpoint_cannot_do_is_answered() {
         let [there, nowhere] = [PathId(1), PathId(2)];
-        let addresses = ["add_address", "delete_address", "rebind", "set_peer_primary"];
+        let addresses = ["add_address", "delete_address", "rebind", "request_key_frame", "set_peer_primary"];
         let reading = ["pause_reading", "resume_reading"];
         let primary = ["set_primary"];
         let sorted = |parts: &[&[&'static str]]| {
@@ -630,10 +641,21 @@ mod tests {
         let tcp = crate::tcp::Config::default();
         assert_eq!(unsupported(&tcp, there), sorted(&[&addresses, &primary]));
         let mptcp = crate::mptcp::Config::default();
-        assert_eq!(unsupported(&mptcp, there), ["rebind"]);
+        assert_eq!(unsupported(&mptcp, there), ["rebind", "request_key_frame"]);
         assert_eq!(unsupported(&mptcp, nowhere), sorted(&[&addresses, &primary]));
         let quic = crate::quic::Config::default();
-        let others = ["add_address", "delete_address", "set_peer_primary", "set_primary"];
+        let others =
+            ["add_address", "delete_address", "request_key_frame", "set_peer_primary", "set_primary"];
         assert_eq!(unsupported(&quic, there), others);
+        let rtp = crate::rtp::Config::default();
+        let others = [
+            "add_address",
+            "delete_address",
+            "pause_reading",
+            "rebind",
+            "resume_reading",
+            "set_peer_primary",
+        ];
+        assert_eq!(unsupported(&rtp, there), others);
     }
 }

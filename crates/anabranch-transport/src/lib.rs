@@ -1,5 +1,5 @@
-//! Transport protocols as state machines without clock, socket or thread: SCTP, Multipath TCP, TCP, QUIC
-//! and UDP, their congestion controls, and the policies and schedulers that share paths out.
+//! Transport protocols as state machines without clock, socket or thread: SCTP, Multipath TCP, TCP, QUIC,
+//! RTP and UDP, their congestion controls, and the policies and schedulers that share paths out.
 //!
 //! Every [`endpoint::Endpoint`] is driven alike: the time and an input go in, and outputs come out until the
 //! endpoint says when it next wants to be called. Who drives it decides what time and network are: a
@@ -89,6 +89,7 @@ pub mod quic;
 pub mod recovery;
 pub mod report;
 pub mod rng;
+pub mod rtp;
 pub mod sctp;
 pub mod secret;
 pub mod tcp;

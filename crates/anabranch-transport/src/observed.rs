@@ -26,6 +26,11 @@ pub trait Observed {
         None
     }
 
+    /// What the last feedback on media has said, for traces; `None` if the transport has none.
+    fn sample_media(&self) -> Option<MediaSample> {
+        None
+    }
+
     /// Writes the endpoint's counters as scalars.
     fn report(&self, report: &mut Report<'_>);
 }
@@ -55,6 +60,34 @@ pub struct PathSample {
     pub is_primary: bool,
     /// How often the sender has reacted to losses and marks here.
     pub repairs: Repairs,
+}
+
+/// A sender of media after a feedback message, for traces.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MediaSample {
+    /// Feedback messages so far.
+    pub reports: u64,
+    /// What the encoder is to make.
+    pub target: Rate,
+    /// How fast packets may leave.
+    pub pacing: Rate,
+    /// What was sent in the last half second, with all headers and retransmissions.
+    pub sending_bits_per_sec: u64,
+    /// The mean one-way delay of the packets that the message reports to have arrived, in ms; NaN if there
+    /// are none.
+    pub one_way_delay_ms: f64,
+    /// The round trip of the last of them.
+    pub rtt: Option<Duration>,
+    /// The share of the packets that the message is about that are lost.
+    pub loss: f64,
+}
+
+impl MediaSample {
+    /// The state before any feedback.
+    pub(crate) const fn new(target: Rate) -> Self {
+        let (sending_bits_per_sec, one_way_delay_ms, loss) = (0, f64::NAN, f64::NAN);
+        Self { reports: 0, target, pacing: target, sending_bits_per_sec, one_way_delay_ms, rtt: None, loss }
+    }
 }
 
 /// How often a sender has reacted to losses or marks on one path. When one of these counters has grown,

@@ -16,7 +16,7 @@ use anabranch_transport::wire::sctp::authentication::{Hmac, association_key, key
 use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie, Init, StateCookie};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::udp::Datagram;
-use anabranch_transport::wire::{Body, Packet, ip, mptcp};
+use anabranch_transport::wire::{Body, Packet, ip, mptcp, rtcp};
 use packets::packets;
 use proptest::collection::vec;
 use proptest::option;
@@ -33,7 +33,10 @@ fn receiver(ip: IpVersion, packet: &Packet) -> World {
         // Near the right position, but not there.
         world.near = [position.unwrap_or(0).saturating_sub(100_000), 500_000];
     }
-    world.rtp = matches!(packet.body, Body::Udp(Datagram { rtp: Some(_), .. }));
+    world.rtp = matches!(packet.body, Body::Udp(Datagram { rtp: Some(_), .. }) | Body::Rtcp(_));
+    if let Body::Udp(Datagram { rtp: Some(rtp), .. }) = packet.body {
+        world.retransmissions = rtp.original_sequence.map(|_| rtp.payload_type);
+    }
     world
 }
 
@@ -119,7 +122,16 @@ proptest! {
                     prop_assert!(segment.option_bytes() <= 60);
                 }
             }
+            Body::Rtcp(_) => {
+                let body = seal(addresses, body);
+                if let Ok(datagram) = rtcp::Datagram::parse(body, addresses) {
+                    let mut again = Vec::new();
+                    datagram.emit(PathId(0), &world, &mut again);
+                    prop_assert_eq!(rtcp::Datagram::parse(&again, addresses), Ok(datagram));
+                }
+            }
             _ => {
+                let body = seal(addresses, body);
                 let _ = Datagram::parse(body, addresses, &mut world);
             }
         }
@@ -132,6 +144,18 @@ proptest! {
         let _ = Packet::parse(&bytes, PathId(0), &mut world);
         let _ = SctpPacket::parse(&bytes, &mut world);
     }
+}
+
+/// Puts the length and the checksum of a datagram right.
+fn seal(addresses: [IpAddr; 2], body: &mut [u8]) -> &[u8] {
+    if body.len() >= 8 {
+        let length = body.len() as u16;
+        body[4..6].copy_from_slice(&length.to_be_bytes());
+        body[6..8].fill(0);
+        let checksum = ones_complement(addresses, ip::UDP, body);
+        body[6..8].copy_from_slice(&checksum.to_be_bytes());
+    }
+    body
 }
 
 /// The checksum of TCP (RFC 9293 section 3.1), written for this test.

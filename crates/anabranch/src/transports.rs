@@ -4,7 +4,9 @@ use anabranch_transport::capabilities::{Capabilities, Messages};
 use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{Endpoint, Input, Multipath, Output, Response, Service, Site, Transport};
 use anabranch_transport::flow::PathId;
-use anabranch_transport::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Transmission};
+use anabranch_transport::observed::{
+    HeadOfLine, MediaSample, Missing, Observed, PathLimit, PathSample, Transmission,
+};
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::{Parts, Report};
 use anabranch_transport::time::Time;
@@ -67,6 +69,8 @@ transports! {
     Mptcp: mptcp,
     /// QUIC (RFC 9000) on one path, with the congestion control of one's choice.
     Quic: quic,
+    /// RTP (RFC 3550) with feedback, a pacer and a congestion control of media.
+    Rtp: rtp,
     /// SCTP (RFC 9260), multi-homed, with partial reliability.
     Sctp: sctp,
     /// TCP (RFC 9293), with the congestion control of one's choice.
@@ -185,6 +189,10 @@ impl Observed for AnyEndpoint {
         dispatch!(self, end => end.transmission(missing))
     }
 
+    fn sample_media(&self) -> Option<MediaSample> {
+        dispatch!(self, end => end.sample_media())
+    }
+
     fn report(&self, report: &mut Report<'_>) {
         dispatch!(self, end => end.report(report));
     }
@@ -237,7 +245,7 @@ mod tests {
     #[test]
     fn a_choice_is_a_list_for_a_sentence() {
         assert_eq!(choice(|can| can.several_paths), "\"mptcp\" or \"sctp\"");
-        assert_eq!(choice(|can| !can.flow_control), "\"udp\"");
-        assert_eq!(choice_of_messages(), "\"quic\" with datagrams = true, \"sctp\" or \"udp\"");
+        assert_eq!(choice(|can| !can.flow_control), "\"rtp\" or \"udp\"");
+        assert_eq!(choice_of_messages(), "\"quic\" with datagrams = true, \"rtp\", \"sctp\" or \"udp\"");
     }
 }

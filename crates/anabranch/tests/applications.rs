@@ -342,7 +342,7 @@ fn counts_that_cannot_be_are_named() {
     assert_eq!(
         error(&[TCP, ("flows.load.app", "{ kind = 'voip' }")]),
         "flows.load.app.kind = \"voip\" sends messages, which a stream of bytes does not keep apart; use \"quic\" \
-         with datagrams = true, \"sctp\" or \"udp\""
+         with datagrams = true, \"rtp\", \"sctp\" or \"udp\""
     );
     assert_eq!(
         error(&[TCP, ("flows.load.app.write_size", "0 B")]),
@@ -383,4 +383,40 @@ fn datagrams_report_quantiles_of_their_delay_on_request() {
     // 1028 B at 10 Mbit/s, and a queue with exponential arrivals at a load of 93 %.
     assert!(20.8224 <= p50 && p50 < mean && mean < p95 && p95 < p99 && p99 <= max, "{row:?}");
     assert_eq!(value(&probe("false"), "load.mean_delay_ms"), mean);
+}
+
+/// Video for two seconds over each transport that keeps messages apart; nothing is lost, so that all of it is
+/// shown.
+#[test]
+fn video_is_shown_over_every_transport_of_messages() {
+    let app = "{ kind = 'video', duration = '2 s', rate = '800 kbit/s', direction = 'both' }";
+    for transport in ["{ kind = 'rtp' }", "{ kind = 'udp', rtp = true }", "{ kind = 'sctp' }"] {
+        let row = run(&[("flows.load.transport", transport), ("flows.load.app", app)]);
+        for way in ["a_to_b", "b_to_a"] {
+            let of = |name: &str| value(&row, &format!("load.{way}.{name}"));
+            assert!((55.0..66.0).contains(&of("frames_made")), "{transport}: {}", of("frames_made"));
+            assert!(
+                of("frames_shown") >= of("frames_made") - 2.0,
+                "{transport} {way}: {}",
+                of("frames_shown")
+            );
+            assert_eq!(of("freezes"), 0.0, "{transport}");
+            assert!(of("p50_frame_delay_ms") >= 20.0, "{transport}: {}", of("p50_frame_delay_ms"));
+        }
+    }
+}
+
+/// Over RTP a viewer that misses a frame gets a key frame; where the control says less, the encoder makes
+/// less.
+#[test]
+fn a_missing_frame_brings_a_key_frame_and_the_rate_is_that_of_the_control() {
+    let app = "{ kind = 'video', duration = '20 s', key_frame_after = '100 ms' }";
+    let transport = "{ kind = 'rtp', nack = false, cc = { kind = 'cbr', rate = '400 kbit/s' } }";
+    let loss = "{ kind = 'bernoulli', probability = '1 %' }";
+    let row = run(&[("flows.load.transport", transport), ("flows.load.app", app), ("links.wan.loss", loss)]);
+    assert!(value(&row, "load.key_frame_requests") > 0.0);
+    assert!(value(&row, "load.key_frames") > 1.0);
+    assert!(value(&row, "load.freezes") > 0.0 && value(&row, "load.frames_lost") > 0.0);
+    let encoded = value(&row, "load.encoded_kbit_per_s");
+    assert!((380.0..440.0).contains(&encoded), "{encoded}");
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 25] = [
+const TRANSPORT: [(&str, &str); 26] = [
     ("time", ""),
     ("plugin", "time"),
     ("units", "time"),
@@ -29,7 +29,7 @@ const TRANSPORT: [(&str, &str); 25] = [
     ("path", "flow plugin quality time units"),
     // A rate sample is what controls take.
     ("recovery", "cc time timer units"),
-    ("endpoint", "cc flow path rng secret time wire"),
+    ("endpoint", "cc flow path rng secret time units wire"),
     ("observed", "endpoint flow path report time units"),
     ("capabilities", ""),
     ("listener", "endpoint flow rng secret time wire"),
@@ -50,6 +50,7 @@ const TRANSPORT: [(&str, &str); 25] = [
         "capabilities cc endpoint flow listener observed path recovery report rng secret packet_pool time timer units wire",
     ),
     ("udp", "capabilities endpoint flow listener observed report time wire"),
+    ("rtp", "capabilities cc endpoint flow observed report rng time udp units wire"),
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.

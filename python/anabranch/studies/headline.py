@@ -98,6 +98,13 @@ def _facts(summary: Mapping[str, float], section: str) -> Iterator[str]:
         missing = value("late") + value("lost")
         yield f"MOS {value('mos'):.2f}"
         yield f"{missing:,.0f} of {value('sent'):,.0f} frames not played"
+    if (made := value("frames_made")) >= 0:
+        yield f"{value('frames_lost'):,.0f} of {made:,.0f} frames not shown"
+        delay = value("p95_frame_delay_ms")
+        if delay >= 0:
+            yield f"95 % of the others within {_time(delay)}"
+        count = wording.counted(int(value("freezes")), "freeze")
+        yield f"{count}, {value('frozen_percent'):.3g} % of the time"
     if (rate := value("goodput_kbit_per_s")) >= 0:
         yield f"goodput {wording.rate(rate * 1e3)}"
     if (seconds := value("completion_s")) >= 0:

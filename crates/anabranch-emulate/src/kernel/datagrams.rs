@@ -13,7 +13,7 @@ use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::time::Time;
 use anabranch_transport::udp;
-use anabranch_transport::wire::udp::{RTP_HEADER_BYTES, Rtp};
+use anabranch_transport::wire::rtp;
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -138,7 +138,14 @@ impl Datagrams {
             Command::Shutdown => tell(side, Event::Closed(CloseReason::Shutdown)),
             Command::Send(message) => {
                 let end = &mut self.ends[side.index()];
-                let rtp = Rtp { payload_type: 0, sequence: end.sent as u16, timestamp: 0 };
+                let rtp = rtp::Header {
+                    marker: false,
+                    payload_type: 0,
+                    sequence: end.sent as u16,
+                    timestamp: 0,
+                    ssrc: end.port.into(),
+                    original_sequence: None,
+                };
                 let rtp = end.has_rtp.then(|| self.media.stamped(now, rtp));
                 if !end.send(message.payload, pattern, rtp) {
                     tell(side, Event::Refused(message.payload));
@@ -191,10 +198,15 @@ impl Datagrams {
 
 impl End {
     /// Sends a datagram; gives whether the kernel has taken it.
-    fn send(&mut self, Payload { offset, length }: Payload, pattern: &Pattern, rtp: Option<Rtp>) -> bool {
-        let mut datagram = Vec::with_capacity(RTP_HEADER_BYTES as usize + length as usize);
+    fn send(
+        &mut self,
+        Payload { offset, length }: Payload,
+        pattern: &Pattern,
+        rtp: Option<rtp::Header>,
+    ) -> bool {
+        let mut datagram = Vec::with_capacity(rtp::HEADER_BYTES as usize + length as usize);
         if let Some(rtp) = rtp {
-            rtp.emit(self.port, &mut datagram);
+            rtp.emit(&mut datagram);
         }
         pattern.write_message(offset, length as usize, &mut datagram);
         let is_taken = self.socket.send(&datagram).is_ok_and(|taken| taken == datagram.len());
@@ -209,7 +221,7 @@ impl End {
 
     /// The payload of a datagram, if it belongs to this flow.
     fn take(&mut self, datagram: &[u8], has_rtp: bool, pattern: &Pattern) -> Option<Payload> {
-        let header = if has_rtp { RTP_HEADER_BYTES as usize } else { 0 };
+        let header = if has_rtp { rtp::HEADER_BYTES as usize } else { 0 };
         let offset = datagram.get(header..).and_then(|message| pattern.read_message(self.near, message));
         let Some(offset) = offset else {
             self.malformed += 1;

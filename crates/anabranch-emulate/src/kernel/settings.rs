@@ -374,6 +374,12 @@ pub(crate) fn read(
                 reader.key
             ));
         }
+        TransportConfig::Rtp(_) => {
+            return Err(format!(
+                "{}.kind = \"rtp\" is for simulations: no kernel has it; use \"udp\" with rtp = true",
+                reader.key
+            ));
+        }
         TransportConfig::Udp(config) if config.duplicate_on.is_some() => {
             return Err(format!(
                 "{}.duplicate_on is for simulations: a kernel's socket sends a datagram once",

@@ -98,7 +98,12 @@ pub(super) fn put(outbox: &mut Outbox, packet: &Packet, writing: &Writing<'_>) {
     outbox.push(route, packet.ecn, |out| match &packet.body {
         Body::Mptcp(segment) => segment.emit(path, writing, out),
         Body::Tcp(segment) => segment.emit(path, writing, out),
-        Body::Foreign(_) | Body::Fragment(_) | Body::Quic(_) | Body::Sctp(_) | Body::Udp(_) => {}
+        Body::Foreign(_)
+        | Body::Fragment(_)
+        | Body::Quic(_)
+        | Body::Rtcp(_)
+        | Body::Sctp(_)
+        | Body::Udp(_) => {}
     });
 }
 

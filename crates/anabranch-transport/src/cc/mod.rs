@@ -20,6 +20,7 @@ pub mod htcp;
 pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
+pub mod media;
 pub mod plugin;
 pub mod prague;
 #[cfg(test)]

@@ -226,7 +226,7 @@ impl Connection {
 
     fn on_command(&mut self, now: Time, command: Command) {
         let is_known = command.path().is_none_or(|path| path.index() < self.subflows.len());
-        if !is_known || matches!(command, Command::Rebind { .. }) {
+        if !is_known || matches!(command, Command::Rebind { .. } | Command::RequestKeyFrame) {
             return self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
         }
         match command {
@@ -236,7 +236,7 @@ impl Connection {
             Command::DeleteAddress(path) => self.delete_address(now, path.index()),
             Command::PauseReading => self.receiver.is_paused = true,
             // Answered above.
-            Command::Rebind { .. } => {}
+            Command::Rebind { .. } | Command::RequestKeyFrame => {}
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(message),
             Command::SetPeerPrimary(path) => self.ask_for_primary(now, path.index()),
@@ -254,7 +254,7 @@ impl Connection {
         let (options, segment) = match &packet.body {
             Body::Mptcp(segment) => (segment.options, &segment.tcp),
             Body::Tcp(segment) => (Options::default(), segment),
-            Body::Foreign(_) | Body::Fragment(_) | Body::Quic(_) | Body::Sctp(_) | Body::Udp(_) => return,
+            _ => return,
         };
         if !self.subflows[path].is_present {
             // This host no longer has the address that the packet was sent to.

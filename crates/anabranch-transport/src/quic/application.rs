@@ -57,6 +57,7 @@ impl Connection {
             // There is one path.
             Command::AddAddress(_)
             | Command::DeleteAddress(_)
+            | Command::RequestKeyFrame
             | Command::SetPeerPrimary(_)
             | Command::SetPrimary(_) => {
                 self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));

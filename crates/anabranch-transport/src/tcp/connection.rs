@@ -269,10 +269,11 @@ impl Connection {
             Command::PauseReading => self.receiver.is_paused = true,
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(now, message),
-            // TCP has one path.
+            // TCP has one path, and no pictures.
             Command::AddAddress(_)
             | Command::DeleteAddress(_)
             | Command::Rebind { .. }
+            | Command::RequestKeyFrame
             | Command::SetPeerPrimary(_)
             | Command::SetPrimary(_) => {
                 self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));

@@ -11,8 +11,8 @@ use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::observed::{Observed, PathSample};
 use crate::report::{Parts, Report, declare};
 use crate::time::Time;
-use crate::wire::udp::{Datagram, Rtp};
-use crate::wire::{Body, Packet};
+use crate::wire::udp::Datagram;
+use crate::wire::{Body, Packet, rtp};
 
 /// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
 const MAX_IP_PACKET_BYTES: u32 = 65_535;
@@ -109,11 +109,15 @@ impl UdpEndpoint {
                 destination_port: self.destination_port,
                 offset: payload.offset,
                 length: payload.length,
-                rtp: self.rtp.then(|| Rtp {
+                rtp: self.rtp.then(|| rtp::Header {
+                    marker: false,
                     payload_type: DYNAMIC,
                     sequence: (self.sent - 1) as u16,
-                    // A transport knows no media: a capture puts in what the application sends.
+                    // This transport knows no media: a capture puts in what the application sends.
                     timestamp: payload.offset as u32,
+                    // Each port has a stream of its own.
+                    ssrc: self.source_port.into(),
+                    original_sequence: None,
                 }),
             }),
         };
@@ -178,6 +182,7 @@ impl Endpoint for UdpEndpoint {
                 | Command::DeleteAddress(_)
                 | Command::PauseReading
                 | Command::Rebind { .. }
+                | Command::RequestKeyFrame
                 | Command::ResumeReading
                 | Command::SetPeerPrimary(_)
                 | Command::SetPrimary(_)),

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::capabilities::{Capabilities, Messages, Numbering};
 use crate::flow::Ecn;
-use crate::wire::udp::{HEADER_BYTES, RTP_HEADER_BYTES};
+use crate::wire::rtp;
+use crate::wire::udp::HEADER_BYTES;
 
 pub use endpoint::{SCALARS, UdpEndpoint};
 pub use listener::Listener;
@@ -138,6 +139,6 @@ impl Config {
 
     /// Bytes of headers in front of a payload, without the IP header.
     pub const fn header_bytes(&self) -> u32 {
-        HEADER_BYTES + if self.rtp { RTP_HEADER_BYTES } else { 0 }
+        HEADER_BYTES + if self.rtp { rtp::HEADER_BYTES } else { 0 }
     }
 }

@@ -35,6 +35,11 @@ pub trait Receiving {
     fn has_rtp(&self) -> bool {
         false
     }
+
+    /// The payload type of RTP's retransmissions (RFC 4588), if there are any.
+    fn retransmissions(&self) -> Option<u8> {
+        None
+    }
 }
 
 /// A piece of the peer's data, which the receiver has to keep.

@@ -9,7 +9,7 @@ use super::checksum::Sum;
 use super::mptcp::context::{MptcpReceiving, MptcpSending};
 pub use super::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use super::sctp::context::{SctpReceiving, SctpSending};
-use super::{Body, Packet, mptcp, sctp, tcp, udp};
+use super::{Body, Packet, mptcp, rtcp, rtp, sctp, tcp, udp};
 use crate::dscp::Dscp;
 use crate::flow::{Ecn, PathId};
 
@@ -127,6 +127,10 @@ impl Packet {
                 datagram.emit(self.path, sending, &mut body);
                 UDP
             }
+            Body::Rtcp(datagram) => {
+                datagram.emit(self.path, sending, &mut body);
+                UDP
+            }
             Body::Sctp(packet) => {
                 packet.emit(self.path, sending, &mut body);
                 SCTP
@@ -171,6 +175,11 @@ impl Packet {
                 (tcp, None) => Body::Tcp(tcp),
                 (tcp, Some(options)) => Body::Mptcp(mptcp::Segment::of(tcp, options, size, header as u32)),
             },
+            UDP if receiving.has_rtp()
+                && rtp::is_rtcp(body.get(udp::HEADER_BYTES as usize..).unwrap_or(&[])) =>
+            {
+                Body::Rtcp(Box::new(rtcp::Datagram::parse(body, addresses)?))
+            }
             UDP => Body::Udp(udp::Datagram::parse(body, addresses, receiving)?),
             _ => return Err(malformed("the protocol is not one of those known here")),
         };
@@ -419,7 +428,12 @@ fn ecn_field(ecn: Ecn) -> IpEcn {
 }
 
 fn ecn_of(field: IpEcn) -> Ecn {
-    match field.value() {
+    ecn_of_bits(field.value())
+}
+
+/// The ECN field that the lowest two bits stand for.
+pub(super) const fn ecn_of_bits(bits: u8) -> Ecn {
+    match bits & 3 {
         0 => Ecn::NotEct,
         1 => Ecn::Ect1,
         2 => Ecn::Ect0,

@@ -13,6 +13,8 @@ pub mod ip;
 pub mod mptcp;
 mod protocol;
 pub mod quic;
+pub mod rtcp;
+pub mod rtp;
 pub mod sctp;
 pub mod tcp;
 pub mod udp;
@@ -44,6 +46,8 @@ pub enum Body {
     Mptcp(mptcp::Segment),
     /// A UDP datagram of QUIC packets.
     Quic(Box<quic::Datagram>),
+    /// A UDP datagram of RTCP packets.
+    Rtcp(Box<rtcp::Datagram>),
     /// An SCTP packet: common header and chunks.
     Sctp(sctp::SctpPacket),
     /// A TCP segment.
@@ -61,9 +65,10 @@ impl Body {
             Self::Fragment(_) => ("fragment", None),
             Self::Mptcp(segment) => segment.describe(),
             Self::Quic(datagram) => datagram.describe(),
+            Self::Rtcp(datagram) => (datagram.packets.first().map_or("rtcp", rtcp::Packet::name), None),
             Self::Sctp(packet) => packet.describe(),
             Self::Tcp(segment) => segment.describe(),
-            Self::Udp(_) => ("datagram", None),
+            Self::Udp(datagram) => (datagram.name(), None),
         }
     }
 
@@ -77,7 +82,12 @@ impl Body {
         match self {
             Self::Mptcp(segment) => Some(&segment.tcp),
             Self::Tcp(segment) => Some(segment),
-            Self::Foreign(_) | Self::Fragment(_) | Self::Quic(_) | Self::Sctp(_) | Self::Udp(_) => None,
+            Self::Foreign(_)
+            | Self::Fragment(_)
+            | Self::Quic(_)
+            | Self::Rtcp(_)
+            | Self::Sctp(_)
+            | Self::Udp(_) => None,
         }
     }
 }

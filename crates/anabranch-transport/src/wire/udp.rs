@@ -1,16 +1,15 @@
-//! UDP datagrams (RFC 768), with or without an RTP header (RFC 3550).
+//! UDP datagrams (RFC 768), with or without an RTP header.
 
 use std::net::IpAddr;
 
 use super::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Sending};
 use super::checksum::Sum;
 use super::protocol::UDP;
+use super::rtp;
 use crate::flow::{PathId, Payload};
 
 /// The UDP header, RFC 768, in bytes.
 pub const HEADER_BYTES: u32 = 8;
-/// The RTP header without contributing sources, RFC 3550 section 5.1, in bytes.
-pub const RTP_HEADER_BYTES: u32 = 12;
 
 /// A UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +23,7 @@ pub struct Datagram {
     /// The length of what it carries in bytes.
     pub length: u32,
     /// The RTP header in front of that, if there is one.
-    pub rtp: Option<Rtp>,
-}
-
-/// What an RTP header says (RFC 3550 section 5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rtp {
-    /// What the payload is, 7 bits.
-    pub payload_type: u8,
-    /// The number of the packet.
-    pub sequence: u16,
-    /// When the first sample was taken, in ticks of the clock that belongs to the payload type.
-    pub timestamp: u32,
+    pub rtp: Option<rtp::Header>,
 }
 
 /// The header, whose fields nothing has checked.
@@ -62,20 +50,6 @@ const fn malformed(problem: &'static str) -> Malformed {
     Malformed { protocol: "UDP", problem }
 }
 
-/// Version 2, without padding, extension, contributing sources and marker.
-const RTP_BEGINNING: u16 = 0x8000;
-const PAYLOAD_TYPE: u16 = 0x7f;
-
-impl Rtp {
-    /// Appends the bytes of the header. Its source (SSRC) is the port: each port has a stream of its own.
-    pub fn emit(&self, source_port: u16, out: &mut Vec<u8>) {
-        out.u16(RTP_BEGINNING | u16::from(self.payload_type) & PAYLOAD_TYPE);
-        out.u16(self.sequence);
-        out.u32(self.timestamp);
-        out.u32(source_port.into());
-    }
-}
-
 /// Appends a datagram between these ports, checksum included; `payload` appends what it carries.
 pub fn wrap(ports: [u16; 2], addresses: [IpAddr; 2], out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -93,13 +67,51 @@ pub fn wrap(ports: [u16; 2], addresses: [IpAddr; 2], out: &mut Vec<u8>, payload:
     out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
 }
 
+/// The ports of a datagram and what it carries; the datagram is everything behind an IP header with these
+/// addresses.
+///
+/// # Errors
+/// When the bytes are not a datagram, or the checksum is wrong.
+pub(super) fn unwrap(bytes: &[u8], addresses: [IpAddr; 2]) -> Result<([u16; 2], &[u8]), Malformed> {
+    let Header { ports, length, checksum: sum } =
+        Header::read(bytes).ok_or(malformed("there is no header"))?;
+    let whole = bytes.get(..usize::from(length)).filter(|whole| whole.len() >= HEADER_BYTES as usize);
+    let whole = whole.ok_or(malformed("the length is not that of the packet"))?;
+    if ports.contains(&0) {
+        return Err(malformed("a port is 0"));
+    }
+    let is_covered = sum != 0 || addresses[0].is_ipv6();
+    if is_covered && checksum(addresses, whole) != 0 {
+        return Err(malformed("the checksum is wrong"));
+    }
+    Ok((ports, &whole[HEADER_BYTES as usize..]))
+}
+
 impl Datagram {
+    /// Headers of UDP and RTP in front of what it carries, in bytes.
+    pub const fn header_bytes(&self) -> u32 {
+        HEADER_BYTES
+            + match &self.rtp {
+                Some(rtp) => rtp.bytes(),
+                None => 0,
+            }
+    }
+
+    /// What it is, in one word; for traces.
+    pub(super) fn name(&self) -> &'static str {
+        if self.rtp.is_some_and(|rtp| rtp.original_sequence.is_some()) {
+            "retransmission"
+        } else {
+            "datagram"
+        }
+    }
+
     /// Appends the bytes of the datagram, checksum included, as they are sent on a path.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         let ports = [self.source_port, self.destination_port];
         wrap(ports, sending.addresses(path), out, |out| {
             if let Some(rtp) = self.rtp {
-                rtp.emit(self.source_port, out);
+                rtp.emit(out);
             }
             sending.payload(Payload { offset: self.offset, length: self.length }, out);
         });
@@ -114,34 +126,14 @@ impl Datagram {
         addresses: [IpAddr; 2],
         receiving: &mut impl Receiving,
     ) -> Result<Self, Malformed> {
-        let Header { ports: [source_port, destination_port], length, checksum: sum } =
-            Header::read(bytes).ok_or(malformed("there is no header"))?;
-        let whole = bytes.get(..usize::from(length)).filter(|whole| whole.len() >= HEADER_BYTES as usize);
-        let whole = whole.ok_or(malformed("the length is not that of the packet"))?;
-        if source_port == 0 || destination_port == 0 {
-            return Err(malformed("a port is 0"));
-        }
-        let is_covered = sum != 0 || addresses[0].is_ipv6();
-        if is_covered && checksum(addresses, whole) != 0 {
-            return Err(malformed("the checksum is wrong"));
-        }
-        let mut reader = Reader(&whole[HEADER_BYTES as usize..]);
-        let rtp = if receiving.has_rtp() {
-            let mut header = || {
-                let (beginning, sequence, timestamp) = (reader.u16()?, reader.u16()?, reader.u32()?);
-                reader.u32()?;
-                let payload_type = (beginning & PAYLOAD_TYPE) as u8;
-                (beginning & !PAYLOAD_TYPE == RTP_BEGINNING).then_some(Rtp {
-                    payload_type,
-                    sequence,
-                    timestamp,
-                })
-            };
-            Some(header().ok_or(malformed("there is no header of RTP"))?)
+        let ([source_port, destination_port], payload) = unwrap(bytes, addresses)?;
+        let (rtp, payload) = if receiving.has_rtp() {
+            let (rtp, payload) = rtp::Header::parse(payload, receiving.retransmissions())?;
+            (Some(rtp), payload)
         } else {
-            None
+            (None, payload)
         };
-        let (offset, length) = (receiving.keep(Piece::Datagram, reader.0), reader.0.len() as u32);
+        let (offset, length) = (receiving.keep(Piece::Datagram, payload), payload.len() as u32);
         Ok(Self { source_port, destination_port, offset, length, rtp })
     }
 }

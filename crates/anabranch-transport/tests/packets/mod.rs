@@ -14,8 +14,8 @@ use anabranch_transport::wire::sctp::reconfig::{Reconfig, Reconfiguration};
 use anabranch_transport::wire::tcp::{
     AccurateEcn, FastOpen, Flags, RareOptions, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
 };
-use anabranch_transport::wire::udp::{Datagram, Rtp};
-use anabranch_transport::wire::{Body, Packet, mptcp};
+use anabranch_transport::wire::udp::Datagram;
+use anabranch_transport::wire::{Body, Packet, mptcp, rtcp, rtp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -505,13 +505,68 @@ fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
 }
 
 fn datagrams() -> impl Strategy<Value = Body> {
-    (ports(), payloads(), option::of((0..128u8, any::<(u16, u32)>()))).prop_map(
+    // RFC 5761 section 4: with the marker, payload types from 64 to 95 would look like RTCP.
+    let kinds = prop_oneof![0..64u8, 96..128u8];
+    let rtp = (kinds, any::<(bool, u16, u32, u32)>(), option::of(any::<u16>()));
+    (ports(), payloads(), option::of(rtp)).prop_map(
         |((source_port, destination_port), Payload { offset, length }, rtp)| {
-            let rtp =
-                rtp.map(|(payload_type, (sequence, timestamp))| Rtp { payload_type, sequence, timestamp });
+            let rtp = rtp.map(|(payload_type, (marker, sequence, timestamp, ssrc), original_sequence)| {
+                rtp::Header { marker, payload_type, sequence, timestamp, ssrc, original_sequence }
+            });
             Body::Udp(Datagram { source_port, destination_port, offset, length, rtp })
         },
     )
+}
+
+fn report_block() -> impl Strategy<Value = rtcp::ReportBlock> {
+    (any::<[u32; 5]>(), any::<u8>(), -(1 << 23)..1 << 23).prop_map(
+        |([source, highest_sequence, jitter, last_sender_report, delay_since], fraction_lost, lost)| {
+            rtcp::ReportBlock {
+                source,
+                fraction_lost,
+                cumulative_lost: lost,
+                highest_sequence,
+                jitter,
+                last_sender_report,
+                delay_since,
+            }
+        },
+    )
+}
+
+fn rtcp_packet() -> impl Strategy<Value = rtcp::Packet> {
+    let metric = option::of((prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ce)], 0..9_000u64));
+    let metric = metric.prop_map(|arrival| {
+        arrival.map_or(rtcp::Metric::MISSING, |(ecn, offset)| rtcp::Metric::arrived(ecn, offset))
+    });
+    let stream = (any::<(u32, u16)>(), vec(metric, 0..20))
+        .prop_map(|((ssrc, begin), metrics)| rtcp::StreamReport { ssrc, begin, metrics });
+    let blocks = || vec(report_block(), 0..4);
+    prop_oneof![
+        (any::<(u32, u32)>(), vec(stream, 0..3)).prop_map(|((sender, timestamp), streams)| {
+            rtcp::Packet::CongestionFeedback(rtcp::CongestionFeedback { sender, streams, timestamp })
+        }),
+        (any::<(u32, u32)>(), vec(any::<(u16, u16)>(), 0..5)).prop_map(|((sender, media), lost)| {
+            let lost = lost.into_iter().map(|(sequence, following)| rtcp::Lost { sequence, following });
+            rtcp::Packet::Nack(rtcp::Nack { sender, media, lost: lost.collect() })
+        }),
+        any::<(u32, u32)>().prop_map(|(sender, media)| rtcp::Packet::PictureLoss { sender, media }),
+        (any::<u32>(), blocks()).prop_map(|(sender, blocks)| rtcp::Packet::ReceiverReport { sender, blocks }),
+        (any::<(u32, u64)>(), any::<[u32; 3]>(), blocks()).prop_map(
+            |((sender, ntp), [rtp_timestamp, packets, octets], blocks)| {
+                let info = rtcp::SenderInfo { ntp, rtp_timestamp, packets, octets };
+                rtcp::Packet::SenderReport { sender, info, blocks }
+            }
+        ),
+        (any::<u32>(), vec(any::<u8>(), 0..40))
+            .prop_map(|(source, cname)| rtcp::Packet::SourceDescription { source, cname }),
+    ]
+}
+
+fn rtcp_datagrams() -> impl Strategy<Value = Body> {
+    (ports(), vec(rtcp_packet(), 1..4)).prop_map(|((source_port, destination_port), packets)| {
+        Body::Rtcp(Box::new(rtcp::Datagram { source_port, destination_port, packets }))
+    })
 }
 
 pub(crate) fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>)> {
@@ -522,6 +577,7 @@ pub(crate) fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>
             2 => segments().prop_map(Body::Tcp),
             2 => mptcp_segments(ip),
             1 => datagrams(),
+            1 => rtcp_datagrams(),
         ];
         let identification = option::of(any::<u16>());
         (body, 0..4u8, ecn.clone(), identification).prop_map(move |(body, path, ecn, identification)| {
@@ -532,7 +588,8 @@ pub(crate) fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>
                     Body::Sctp(packet) => packet.wire_size(),
                     Body::Tcp(segment) => segment.wire_size(),
                     Body::Quic(datagram) => datagram.wire_size(),
-                    Body::Udp(datagram) => 8 + if datagram.rtp.is_some() { 12 } else { 0 } + datagram.length,
+                    Body::Rtcp(datagram) => datagram.bytes(),
+                    Body::Udp(datagram) => datagram.header_bytes() + datagram.length,
                 };
             (ip, Packet { path: PathId(path), ecn, size, body }, identification)
         })

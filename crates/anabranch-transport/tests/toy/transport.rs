@@ -24,7 +24,8 @@ use anabranch_transport::report::{Declared, Report, Unit};
 use anabranch_transport::rng::Draw as _;
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::time::{Duration, Time};
-use anabranch_transport::wire::udp::{Datagram, Rtp};
+use anabranch_transport::wire::rtp::Header;
+use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, Packet};
 
 /// Bytes of headers: IPv4, UDP, RTP.
@@ -157,7 +158,14 @@ impl End {
                 destination_port: self.ports[1],
                 offset: payload.offset,
                 length: payload.length,
-                rtp: Some(Rtp { payload_type: kind, sequence: number as u16, timestamp }),
+                rtp: Some(Header {
+                    marker: false,
+                    payload_type: kind,
+                    sequence: number as u16,
+                    timestamp,
+                    ssrc: 0,
+                    original_sequence: None,
+                }),
             }),
         })));
     }

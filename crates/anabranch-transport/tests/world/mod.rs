@@ -29,6 +29,8 @@ pub struct World {
     pub near: [u64; 2],
     /// Whether UDP carries RTP.
     pub rtp: bool,
+    /// The payload type of retransmissions in RTP, if there are any.
+    pub retransmissions: Option<u8>,
 }
 
 impl World {
@@ -43,6 +45,7 @@ impl World {
             next: 0,
             near: [0; 2],
             rtp: false,
+            retransmissions: None,
         }
     }
 
@@ -102,6 +105,10 @@ impl Receiving for World {
 
     fn has_rtp(&self) -> bool {
         self.rtp
+    }
+
+    fn retransmissions(&self) -> Option<u8> {
+        self.retransmissions
     }
 }
 

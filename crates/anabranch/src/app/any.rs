@@ -8,11 +8,11 @@ use anabranch_transport::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{App, Commands, Frame, Start, bulk, datagrams, exchanges, voip};
+use super::{App, Commands, Frame, Start, bulk, datagrams, exchanges, video, voip};
 use crate::transports;
 
 /// The scalars of each kind of application, which it has in words.
-pub(crate) const SCALARS: [(&str, &str, &[&[Declared]]); 6] = [
+pub(crate) const SCALARS: [(&str, &str, &[&[Declared]]); 7] = [
     ("bulk", "A bulk transfer", &[bulk::SCALARS]),
     ("datagrams", "A load of messages", &[datagrams::SCALARS]),
     ("requests", "Requests", &[exchanges::SCALARS, exchanges::requests::TIMES]),
@@ -21,12 +21,13 @@ pub(crate) const SCALARS: [(&str, &str, &[&[Declared]]); 6] = [
         "Probes of responsiveness",
         &[exchanges::SCALARS, exchanges::responsiveness::TIMES, exchanges::responsiveness::SCALARS],
     ),
+    ("video", "Video", &[video::SCALARS]),
     ("voip", "A call", &[voip::SCALARS]),
     ("web", "Pages", &[exchanges::SCALARS, exchanges::web::TIMES]),
 ];
 
 /// The kinds that have scalars for each direction where there are two.
-pub(crate) const HAVE_DIRECTIONS: [&str; 2] = ["bulk", "voip"];
+pub(crate) const HAVE_DIRECTIONS: [&str; 3] = ["bulk", "video", "voip"];
 
 /// The application of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +41,8 @@ pub enum AppConfig {
     Requests(exchanges::requests::RequestsConfig),
     /// Probes that count round trips per minute, as users of a loaded network would notice them.
     Responsiveness(exchanges::responsiveness::ResponsivenessConfig),
+    /// Video, as a call has it.
+    Video(video::VideoConfig),
     /// A telephone call, rated by the E-model.
     Voip(voip::VoipConfig),
     /// Pages of the web.
@@ -56,6 +59,7 @@ impl AppConfig {
         let exchanges = |app| AnyApp::Exchanges(Box::new(app));
         let sends_messages = match self {
             Self::Datagrams(config) => Some(("datagrams", config.unordered)),
+            Self::Video(_) => Some(("video", true)),
             Self::Voip(config) => Some(("voip", config.unordered)),
             _ => None,
         };
@@ -82,6 +86,7 @@ impl AppConfig {
             Self::Datagrams(config) => AnyApp::Datagrams(Box::new(config.build(streams, flow, service)?)),
             Self::Requests(config) => exchanges(config.build(streams, flow, service)?),
             Self::Responsiveness(config) => exchanges(config.build(streams, flow, service)?),
+            Self::Video(config) => AnyApp::Video(Box::new(config.build(streams, flow, service)?)),
             Self::Voip(config) => AnyApp::Voip(Box::new(config.build(streams, flow)?)),
             Self::Web(config) => exchanges(config.build(streams, flow, service)?),
         })
@@ -94,6 +99,7 @@ impl AppConfig {
             Self::Datagrams(config) => &mut config.start,
             Self::Requests(config) => &mut config.start,
             Self::Responsiveness(config) => &mut config.start,
+            Self::Video(config) => &mut config.start,
             Self::Voip(config) => &mut config.start,
             Self::Web(config) => &mut config.start,
         }
@@ -111,6 +117,8 @@ pub enum AnyApp {
     Datagrams(Box<datagrams::Datagrams>),
     /// Requests and responses.
     Exchanges(Box<exchanges::Exchanges>),
+    /// Video.
+    Video(Box<video::Video>),
     /// A telephone call.
     Voip(Box<voip::Voip>),
 }
@@ -122,6 +130,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.next_wakeup(),
             Self::Datagrams(app) => app.next_wakeup(),
             Self::Exchanges(app) => app.next_wakeup(),
+            Self::Video(app) => app.next_wakeup(),
             Self::Voip(app) => app.next_wakeup(),
         }
     }
@@ -132,6 +141,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.handle_wakeup(now, commands),
             Self::Datagrams(app) => app.handle_wakeup(now, commands),
             Self::Exchanges(app) => app.handle_wakeup(now, commands),
+            Self::Video(app) => app.handle_wakeup(now, commands),
             Self::Voip(app) => app.handle_wakeup(now, commands),
         }
     }
@@ -142,6 +152,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.handle_event(now, side, event, commands),
             Self::Datagrams(app) => app.handle_event(now, side, event, commands),
             Self::Exchanges(app) => app.handle_event(now, side, event, commands),
+            Self::Video(app) => app.handle_event(now, side, event, commands),
             Self::Voip(app) => app.handle_event(now, side, event, commands),
         }
     }
@@ -152,6 +163,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.is_done(),
             Self::Datagrams(app) => app.is_done(),
             Self::Exchanges(app) => app.is_done(),
+            Self::Video(app) => app.is_done(),
             Self::Voip(app) => app.is_done(),
         }
     }
@@ -159,6 +171,7 @@ impl App for AnyApp {
     fn earliest_end(&self) -> Time {
         match self {
             Self::Custom(app) => app.earliest_end(),
+            Self::Video(app) => app.earliest_end(),
             Self::Voip(app) => app.earliest_end(),
             Self::Bulk(_) | Self::Datagrams(_) | Self::Exchanges(_) => Time::ZERO,
         }
@@ -170,6 +183,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.report(now, report),
             Self::Datagrams(app) => app.report(now, report),
             Self::Exchanges(app) => app.report(now, report),
+            Self::Video(app) => app.report(now, report),
             Self::Voip(app) => app.report(now, report),
         }
     }
@@ -180,6 +194,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.frames(sender),
             Self::Datagrams(app) => app.frames(sender),
             Self::Exchanges(app) => app.frames(sender),
+            Self::Video(app) => app.frames(sender),
             Self::Voip(app) => app.frames(sender),
         }
     }
@@ -187,6 +202,7 @@ impl App for AnyApp {
     fn ratings(&self, sender: Side) -> Vec<voip::RatedInterval> {
         match self {
             Self::Custom(app) => app.ratings(sender),
+            Self::Video(app) => app.ratings(sender),
             Self::Voip(app) => app.ratings(sender),
             Self::Bulk(_) | Self::Datagrams(_) | Self::Exchanges(_) => Vec::new(),
         }
@@ -196,7 +212,7 @@ impl App for AnyApp {
         match self {
             Self::Bulk(app) => app.intervals(sender, now),
             Self::Custom(app) => app.intervals(sender, now),
-            Self::Datagrams(_) | Self::Exchanges(_) | Self::Voip(_) => Vec::new(),
+            Self::Datagrams(_) | Self::Exchanges(_) | Self::Video(_) | Self::Voip(_) => Vec::new(),
         }
     }
 
@@ -206,6 +222,7 @@ impl App for AnyApp {
             Self::Custom(app) => app.memory(),
             Self::Datagrams(app) => app.memory(),
             Self::Exchanges(app) => app.memory(),
+            Self::Video(app) => app.memory(),
             Self::Voip(_) => 0,
         }
     }
@@ -214,7 +231,7 @@ impl App for AnyApp {
         match self {
             Self::Custom(app) => app.exchanges(),
             Self::Exchanges(app) => app.exchanges(),
-            Self::Bulk(_) | Self::Datagrams(_) | Self::Voip(_) => &[],
+            Self::Bulk(_) | Self::Datagrams(_) | Self::Video(_) | Self::Voip(_) => &[],
         }
     }
 }

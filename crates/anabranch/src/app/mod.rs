@@ -13,6 +13,7 @@ mod quantiles;
 mod rtp;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod video;
 pub mod voip;
 mod writer;
 

@@ -2,7 +2,7 @@
 
 use anabranch_transport::quality::Codec;
 use anabranch_transport::time::Time;
-use anabranch_transport::wire::udp::Rtp;
+use anabranch_transport::wire::rtp::Header;
 
 use super::AppConfig;
 
@@ -49,8 +49,8 @@ impl RtpPayload {
 
     /// The header of what is sent now. Speech is sent as soon as its last sample is there, so that its clock
     /// runs with that of the run, in pauses, too (RFC 3550 section 5.1).
-    pub const fn stamped(self, now: Time, rtp: Rtp) -> Rtp {
+    pub const fn stamped(self, now: Time, rtp: Header) -> Header {
         let ticks = now.as_nanos() as u128 * self.clock_hz as u128 / 1_000_000_000;
-        Rtp { payload_type: self.payload_type, timestamp: ticks as u32, ..rtp }
+        Header { payload_type: self.payload_type, timestamp: ticks as u32, ..rtp }
     }
 }

@@ -25,7 +25,6 @@ use super::addresses::behind_nat;
 use super::quic::{Connections, sizes};
 use crate::app::RtpPayload;
 use crate::scenario::FlowConfig;
-#[cfg(feature = "quic")]
 use crate::transports::TransportConfig;
 
 /// A flow of the capture.
@@ -39,8 +38,8 @@ pub(super) struct Flow {
     association_key: Vec<u8>,
     /// For each path, whether a link may fragment its packets.
     is_cut: Vec<bool>,
-    /// What its datagrams carry if they have RTP.
-    media: RtpPayload,
+    /// What its datagrams carry if they have RTP, unless the transport knows that itself.
+    media: Option<RtpPayload>,
     /// Counts the packets that may be fragmented.
     identification: u16,
     dscp: Dscp,
@@ -81,7 +80,10 @@ impl Flow {
             ends,
             association_key: Vec::new(),
             is_cut,
-            media: RtpPayload::of(&config.app),
+            media: match &config.transport {
+                TransportConfig::Rtp(_) => None,
+                _ => Some(RtpPayload::of(&config.app)),
+            },
             identification: 0,
             dscp: config.dscp,
             #[cfg(feature = "quic")]
@@ -135,9 +137,9 @@ impl Flow {
             return ip::wrap(ip::UDP, addresses, packet.ecn, identification, &body);
         }
         let of_side = OfSide { flow: self, side };
-        let bytes = match packet.body {
-            Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }) => {
-                let body = Body::Udp(Datagram { rtp: Some(self.media.stamped(now, rtp)), ..datagram });
+        let bytes = match (&packet.body, self.media) {
+            (&Body::Udp(datagram @ Datagram { rtp: Some(rtp), .. }), Some(media)) => {
+                let body = Body::Udp(Datagram { rtp: Some(media.stamped(now, rtp)), ..datagram });
                 Packet { body, ..packet.clone() }.emit(identification, &of_side)
             }
             _ => packet.emit(identification, &of_side),

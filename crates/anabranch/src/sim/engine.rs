@@ -448,7 +448,10 @@ impl Simulation {
         self.samples.clear();
         self.flows[index].endpoints[side.index()].sample_paths(&mut self.samples);
         let (now, flow) = (self.network.now, index as u32);
-        let Trace { paths, events, .. } = &mut **trace;
+        let Trace { paths, media, events, .. } = &mut **trace;
+        if let Some(sample) = self.flows[index].endpoints[side.index()].sample_media() {
+            media.record(now, flow, side, sample);
+        }
         paths.record(now, flow, side, &self.samples, |before, sample| {
             events.repaired(now, flow, side, before, sample);
         });

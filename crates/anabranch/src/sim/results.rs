@@ -37,13 +37,16 @@ impl Simulation {
         flow_groups::report(&self.groups, &mut row);
         let (mut tables, mut sent) = (Vec::new(), SentPackets::default());
         if let Some(trace) = self.network.trace.take() {
-            let Trace { packets, hops, paths, events } = *trace;
+            let Trace { packets, hops, paths, media, events } = *trace;
             let (packets, places, kept) = packets.into_table(&self.flow_names, &self.link_names, now);
             sent = kept;
             tables.push(packets);
             tables.push(hops.into_table(&places, &self.link_names, now));
             tables.push(paths.into_table(&self.flow_names));
             tables.push(events.into_table(&self.flow_names));
+            if !media.is_empty() {
+                tables.push(media.into_table(&self.flow_names));
+            }
             tables
                 .push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
             tables.push(trace::ratings_table(&self.flow_names, |flow, side| {

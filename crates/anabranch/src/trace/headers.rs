@@ -8,7 +8,7 @@ use anabranch_transport::wire::mptcp::{Handshake, Join, Options, Signal};
 use anabranch_transport::wire::sctp::chunk::{Chunk, ErrorCause, GapBlock, Init, Sack};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::udp::{self, Datagram};
-use anabranch_transport::wire::{Body, Packet, mptcp, quic, sctp, tcp};
+use anabranch_transport::wire::{Body, Packet, mptcp, quic, rtcp, sctp, tcp};
 use serde::Serialize;
 
 /// The packets of a run as their hosts sent them, each at its row of the table `packets`.
@@ -62,6 +62,7 @@ fn headers(packet: &Packet) -> Vec<Header> {
             (all, 0)
         }
         Body::Tcp(segment) => (vec![of_tcp(segment)], segment.payload.length),
+        Body::Rtcp(datagram) => (of_rtcp(datagram), 0),
         Body::Udp(datagram) => (of_udp(datagram), datagram.length),
     };
     let bytes = packet.size - payload - inner.iter().map(|header| header.bytes).sum::<u32>();
@@ -89,11 +90,66 @@ fn of_udp(datagram: &Datagram) -> Vec<Header> {
     ];
     let mut all = vec![Header { name: "UDP".into(), bytes: udp::HEADER_BYTES, fields }];
     if let Some(rtp) = rtp {
-        let fields =
+        let mut fields =
             vec![("sequence number", rtp.sequence.to_string()), ("timestamp", rtp.timestamp.to_string())];
-        all.push(Header { name: "RTP".into(), bytes: udp::RTP_HEADER_BYTES, fields });
+        if let Some(original) = rtp.original_sequence {
+            fields.push(("original sequence number", original.to_string()));
+        }
+        all.push(Header { name: "RTP".into(), bytes: rtp.bytes(), fields });
     }
     all
+}
+
+/// A UDP header, and each packet of RTCP.
+fn of_rtcp(datagram: &rtcp::Datagram) -> Vec<Header> {
+    let fields = vec![
+        ("source port", datagram.source_port.to_string()),
+        ("destination port", datagram.destination_port.to_string()),
+    ];
+    let udp = Header { name: "UDP".into(), bytes: udp::HEADER_BYTES, fields };
+    let packets = datagram.packets.iter().map(|packet| {
+        let (name, fields) = match packet {
+            rtcp::Packet::CongestionFeedback(feedback) => {
+                let streams = feedback.streams.iter().map(|stream| {
+                    let arrived = stream.metrics.iter().filter(|metric| metric.arrival().is_some()).count();
+                    let (begin, count) = (stream.begin, stream.metrics.len());
+                    format!("source {:#010x}: {arrived} of {count} from number {begin} on", stream.ssrc)
+                });
+                ("RTCP congestion control feedback", vec![("arrived", joined(streams))])
+            }
+            rtcp::Packet::Nack(nack) => {
+                let missing = joined(nack.sequences().map(|sequence| sequence.to_string()));
+                ("RTCP NACK", vec![("source", format!("{:#010x}", nack.media)), ("missing", missing)])
+            }
+            rtcp::Packet::PictureLoss { media, .. } => {
+                ("RTCP picture loss indication", vec![("source", format!("{media:#010x}"))])
+            }
+            rtcp::Packet::ReceiverReport { blocks, .. } => ("RTCP receiver report", of_blocks(blocks)),
+            rtcp::Packet::SenderReport { info, blocks, .. } => {
+                let mut fields = vec![
+                    ("timestamp", info.rtp_timestamp.to_string()),
+                    ("packets", info.packets.to_string()),
+                    ("bytes of payload", info.octets.to_string()),
+                ];
+                fields.extend(of_blocks(blocks));
+                ("RTCP sender report", fields)
+            }
+            rtcp::Packet::SourceDescription { cname, .. } => {
+                let name = String::from_utf8_lossy(cname).into_owned();
+                ("RTCP source description", vec![("name", name)])
+            }
+        };
+        Header { name: name.into(), bytes: packet.bytes(), fields }
+    });
+    std::iter::once(udp).chain(packets).collect()
+}
+
+fn of_blocks(blocks: &[rtcp::ReportBlock]) -> Fields {
+    let blocks = blocks.iter().map(|block| {
+        let (source, lost, highest) = (block.source, block.cumulative_lost, block.highest_sequence);
+        format!("source {source:#010x}: {lost} lost, highest number {highest}")
+    });
+    vec![("arrived", joined(blocks))]
 }
 
 /// A UDP header, and each packet with its frames behind it.

@@ -13,6 +13,7 @@ mod hops;
 mod intervals;
 mod limits;
 mod loss_states;
+mod media;
 mod packets;
 mod paths;
 mod queues;
@@ -32,6 +33,7 @@ pub(crate) use hops::{Hop, HopEnd, HopTrace};
 pub(crate) use intervals::intervals_table;
 pub(crate) use limits::LimitTrace;
 pub(crate) use loss_states::loss_states_table;
+pub(crate) use media::MediaTrace;
 pub(crate) use packets::PacketTrace;
 pub(crate) use paths::PathTrace;
 pub(crate) use queues::queues_table;
@@ -43,7 +45,7 @@ pub(crate) use ratings::ratings_table;
 pub(crate) const SCALARS: [&[Declared]; 3] = [limits::SHARES, limits::PATH_SCALARS, head_of_line::SCALARS];
 
 /// The tables, by name.
-pub const TABLES: [Declaration; 13] = [
+pub const TABLES: [Declaration; 14] = [
     events::TABLE,
     exchanges::TABLE,
     frames::TABLE,
@@ -52,6 +54,7 @@ pub const TABLES: [Declaration; 13] = [
     intervals::TABLE,
     limits::TABLE,
     loss_states::TABLE,
+    media::TABLE,
     packets::TABLE,
     paths::TABLE,
     queues::TABLE,
@@ -128,13 +131,18 @@ pub(crate) struct Trace {
     pub(crate) packets: PacketTrace,
     pub(crate) hops: HopTrace,
     pub(crate) paths: PathTrace,
+    pub(crate) media: MediaTrace,
     pub(crate) events: EventTrace,
 }
 
 impl Trace {
     /// Bytes of memory in use, roughly.
     pub(crate) fn memory(&self) -> usize {
-        self.packets.memory() + self.hops.memory() + self.paths.memory() + self.events.memory()
+        self.packets.memory()
+            + self.hops.memory()
+            + self.paths.memory()
+            + self.media.memory()
+            + self.events.memory()
     }
 }
 

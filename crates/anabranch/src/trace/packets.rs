@@ -127,7 +127,7 @@ impl PacketTrace {
         let Packet { path, size, .. } = *packet;
         let (path, origin, fate) = (path.0, self.rows.len() as u32, Whereabouts::InFlight);
         let (payload, answer) = match &packet.body {
-            Body::Foreign(_) | Body::Fragment(_) => (0, Answer::default()),
+            Body::Foreign(_) | Body::Fragment(_) | Body::Rtcp(_) => (0, Answer::default()),
             Body::Mptcp(segment) => self.of_segment((flow, side, path), &segment.tcp),
             Body::Tcp(segment) => self.of_segment((flow, side, path), segment),
             Body::Quic(datagram) => (datagram.data_bytes(), self.of_quic(flow, path, datagram.packets())),

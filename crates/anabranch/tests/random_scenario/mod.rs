@@ -185,6 +185,9 @@ fn transport() -> impl Strategy<Value = String> {
     one_of(&[
         "{ kind = 'udp' }",
         "{ kind = 'udp', rtp = true }",
+        "{ kind = 'rtp' }",
+        "{ kind = 'rtp', cc = { kind = 'cbr', rate = '400 kbit/s' }, feedback_interval = '20 ms', nack_interval = \
+         '30 ms', report_interval = '100 ms' }",
         "{ kind = 'sctp', profile = 'rfc9260', hb_interval = '0.1 s', rto_min = '50 ms', rto_max = '0.4 s', \
          path_max_retrans = 1 }",
         "{ kind = 'sctp', profile = 'ns2', hb_interval = '100 ms', rto_min = '20 ms', rto_max = '100 ms', \
@@ -217,6 +220,9 @@ fn app() -> impl Strategy<Value = String> {
         "{ kind = 'voip', start = '100 ms', duration = '1 s', grace = '300 ms' }",
         "{ kind = 'voip', start = { from = '50 ms', to = '200 ms' }, duration = '800 ms', direction = 'both' }",
         "{ kind = 'voip', start = '0 s', duration = '1500 ms', reliability = 'reliable', unordered = false }",
+        "{ kind = 'video', start = '100 ms', duration = '1 s', grace = '300 ms', packet_size = '700 B' }",
+        "{ kind = 'video', direction = 'both', duration = '900 ms', key_frame_interval = '300 ms', \
+         key_frame_after = '50 ms', rate = '300 kbit/s' }",
         "{ kind = 'datagrams', size = '125 B', rate = '100 kbit/s', intervals = { kind = 'cbr' } }",
         "{ kind = 'datagrams', size = '1000 B', rate = '500 kbit/s', duration = '1 s', measure = true }",
         "{ kind = 'datagrams', size = '4000 B', rate = '1 Mbit/s', streams = 3, unordered = false }",

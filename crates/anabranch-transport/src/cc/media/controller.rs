@@ -1,0 +1,72 @@
+//! The controls of media by name, and one of them at work.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Feedback, Limits, MediaControl, cbr, gcc, nada};
+
+macro_rules! controls {
+    ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {
+        /// Which congestion control of media, and its settings.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[schemars(rename = "MediaControlConfig")]
+        pub enum Config {
+            $($(#[$doc])* $name($module::Config),)*
+        }
+
+        impl Config {
+            /// Checks that the settings are possible.
+            ///
+            /// # Errors
+            /// One sentence that names the key, the value and what is allowed.
+            pub fn check(&self) -> Result<(), String> {
+                match self {
+                    $(Self::$name(config) => config.check(),)*
+                }
+            }
+
+            /// A control for one path.
+            pub fn build(&self) -> Controller {
+                match self {
+                    $(Self::$name(config) => Controller::$name(Box::new(config.build())),)*
+                }
+            }
+        }
+
+        /// A congestion control of media.
+        #[derive(Debug)]
+        pub enum Controller {
+            $($(#[$doc])* $name(Box<$control>),)*
+        }
+
+        impl MediaControl for Controller {
+            fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+                match self {
+                    $(Self::$name(control) => control.on_feedback(feedback),)*
+                }
+            }
+
+            fn limits(&self) -> Limits {
+                match self {
+                    $(Self::$name(control) => control.limits(),)*
+                }
+            }
+        }
+    };
+}
+
+controls! {
+    /// A constant rate.
+    Cbr: cbr => cbr::Cbr,
+    /// Google Congestion Control (draft-ietf-rmcat-gcc-02).
+    Gcc: gcc => gcc::Gcc,
+    /// NADA (RFC 8698).
+    Nada: nada => nada::Nada,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::Nada(nada::Config::default())
+    }
+}

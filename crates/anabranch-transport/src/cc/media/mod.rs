@@ -1,0 +1,76 @@
+//! Congestion control of media: from reports about single packets to a rate for an encoder.
+//!
+//! A control is told when reports come, and says how fast the encoder and the pacer may be. Packets are in
+//! the order in which they were sent; sizes are those of IP packets.
+
+pub mod cbr;
+mod controller;
+pub mod gcc;
+mod loss_interval;
+pub mod nada;
+
+use crate::flow::Ecn;
+use crate::time::{Duration, Time};
+use crate::units::Rate;
+
+pub use controller::{Config, Controller};
+
+/// A congestion control of media.
+pub trait MediaControl {
+    /// Takes the reports of one feedback message.
+    fn on_feedback(&mut self, feedback: &Feedback<'_>);
+
+    /// How fast encoder and pacer may be from now on.
+    fn limits(&self) -> Limits;
+}
+
+/// What a feedback message says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback<'a> {
+    /// When it came.
+    pub now: Time,
+    /// The round trip of the last packet that it reports to have arrived, without the receiver's delay.
+    pub rtt: Duration,
+    /// Packets whose fate is news.
+    pub packets: &'a [PacketReport],
+}
+
+/// The fate of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketReport {
+    /// When it was sent.
+    pub sent: Time,
+    /// The size of the IP packet in bytes.
+    pub size: u32,
+    /// When it arrived by the receiver's clock, and its ECN field then; [`None`] if it is lost.
+    pub arrival: Option<(Time, Ecn)>,
+}
+
+/// How fast encoder and pacer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// What the encoder is to make.
+    pub target: Rate,
+    /// How fast packets may leave.
+    pub pacing: Rate,
+}
+
+impl Limits {
+    /// Packets leave at one and a half times the target, so that a frame is sent before the next one is made.
+    fn paced(target: Rate) -> Self {
+        let pacing = Rate::from_bits_per_sec(target.bits_per_sec().saturating_mul(3) / 2 + 1);
+        Self { target, pacing }
+    }
+}
+
+/// Gives one sentence if the rate at the start is not between the others.
+fn check_rates(min: Rate, initial: Rate, max: Rate) -> Result<(), String> {
+    if min > max {
+        return Err(format!("min_rate = \"{min}\" is above max_rate = \"{max}\""));
+    }
+    if (min..=max).contains(&initial) {
+        Ok(())
+    } else {
+        Err(format!("initial_rate = \"{initial}\" is not from \"{min}\" to \"{max}\""))
+    }
+}

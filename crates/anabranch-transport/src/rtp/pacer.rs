@@ -1,0 +1,142 @@
+//! The pacer: packets of media leave at the pace of the congestion control, retransmissions first.
+
+use std::collections::VecDeque;
+
+use crate::flow::Payload;
+use crate::time::{Duration, Time};
+use crate::units::Rate;
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// When it was handed over.
+    pub(super) since: Time,
+    pub(super) payload: Payload,
+    pub(super) marker: bool,
+    pub(super) timestamp: u32,
+    /// The number that it had first, in a retransmission.
+    pub(super) original: Option<u64>,
+}
+
+/// Packets that wait, and when the next one may leave.
+#[derive(Debug, Default)]
+pub(super) struct Pacer {
+    media: VecDeque<Waiting>,
+    /// Bytes of payload in `media`.
+    media_bytes: u64,
+    retransmissions: VecDeque<Waiting>,
+    next: Time,
+}
+
+impl Pacer {
+    /// Bytes of media that wait.
+    pub(super) const fn media_bytes(&self) -> u64 {
+        self.media_bytes
+    }
+
+    pub(super) fn push(&mut self, packet: Waiting) {
+        if packet.original.is_some() {
+            self.retransmissions.push_back(packet);
+        } else {
+            self.media_bytes += u64::from(packet.payload.length);
+            self.media.push_back(packet);
+        }
+    }
+
+    /// Whether this packet of media already waits to be sent again.
+    pub(super) fn has_retransmission(&self, original: u64) -> bool {
+        self.retransmissions.iter().any(|packet| packet.original == Some(original))
+    }
+
+    /// When the next packet leaves; [`Time::NEVER`] if none waits.
+    pub(super) fn next(&self) -> Time {
+        if self.media.is_empty() && self.retransmissions.is_empty() { Time::NEVER } else { self.next }
+    }
+
+    /// The packet that leaves now, if there is one.
+    pub(super) fn pop(&mut self, now: Time) -> Option<Waiting> {
+        if self.next > now {
+            return None;
+        }
+        self.retransmissions.pop_front().or_else(|| {
+            let packet = self.media.pop_front()?;
+            self.media_bytes -= u64::from(packet.payload.length);
+            Some(packet)
+        })
+    }
+
+    /// A packet of so many bytes has left.
+    pub(super) fn on_sent(&mut self, now: Time, size: u32, pace: Rate) {
+        let nanos = u64::from(size) * 8 * 1_000_000_000 / pace.bits_per_sec();
+        self.next = self.next.max(now) + Duration::from_nanos(nanos.max(1));
+    }
+}
+
+/// How much may be sent again: a share of the target rate, at most half a second's worth at once.
+#[derive(Debug)]
+pub(super) struct Budget {
+    share: f64,
+    bits: f64,
+    filled: Option<Time>,
+}
+
+/// For so long a budget that is not used grows, in s.
+const DEPTH_S: f64 = 0.5;
+
+impl Budget {
+    pub(super) const fn new(share: f64) -> Self {
+        Self { share, bits: 0.0, filled: None }
+    }
+
+    /// Takes so many bytes from the budget, if it has as many.
+    pub(super) fn take(&mut self, now: Time, size: u32, target: Rate) -> bool {
+        let rate = self.share * target.bits_per_sec() as f64;
+        let since = self.filled.map_or(DEPTH_S, |before| now.saturating_since(before).as_secs_f64());
+        self.bits = (self.bits + rate * since).min(rate * DEPTH_S);
+        self.filled = Some(now);
+        let wanted = f64::from(size) * 8.0;
+        let has_enough = self.bits >= wanted;
+        if has_enough {
+            self.bits -= wanted;
+        }
+        has_enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate::from_bits_per_sec(1_000_000);
+
+    fn packet(original: Option<u64>) -> Waiting {
+        let payload = Payload { offset: 0, length: 1_000 };
+        Waiting { since: Time::ZERO, payload, marker: false, timestamp: 0, original }
+    }
+
+    #[test]
+    fn packets_leave_at_the_pace_and_retransmissions_first() {
+        let mut pacer = Pacer::default();
+        assert!(pacer.next().is_never());
+        for original in [None, None, Some(7)] {
+            pacer.push(packet(original));
+        }
+        assert!(pacer.media_bytes() == 2_000 && pacer.has_retransmission(7));
+        assert_eq!(pacer.pop(Time::ZERO).unwrap().original, Some(7));
+        pacer.on_sent(Time::ZERO, 1_000, RATE);
+        assert_eq!(pacer.next(), Time::from_millis(8));
+        assert!(pacer.pop(Time::from_millis(7)).is_none());
+        assert!(pacer.pop(Time::from_millis(8)).is_some());
+        assert_eq!(pacer.media_bytes(), 1_000);
+    }
+
+    #[test]
+    fn a_budget_is_a_share_of_the_rate() {
+        let mut budget = Budget::new(0.1);
+        // Half a second of 100 kbit/s are 6250 bytes.
+        assert!(budget.take(Time::ZERO, 6_000, RATE));
+        assert!(!budget.take(Time::ZERO, 1_000, RATE));
+        assert!(budget.take(Time::from_millis(60), 1_000, RATE));
+        assert!(!Budget::new(0.0).take(Time::ZERO, 1, RATE));
+    }
+}

@@ -1,0 +1,62 @@
+//! The counters of an end.
+
+use crate::report::{Declared, Parts, counters, declare};
+
+counters! {
+    /// Counters of one end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Stats {
+        /// Packets of media sent, without retransmissions.
+        packets_sent: One;
+        /// Bytes of payload in these packets.
+        bytes_sent: Bytes;
+        /// Packets sent again on request.
+        retransmissions_sent: One;
+        /// Packets that were asked for and not sent again, because `retransmission_share` was used up or they
+        /// were too old.
+        retransmissions_denied: One;
+        /// Packets that the peer has reported to be lost, retransmissions among them.
+        packets_lost: One;
+        /// Packets that the peer has reported to be marked.
+        ce_reported: One;
+        /// Feedback messages that arrived (RFC 8888).
+        feedback_received: One;
+        /// Reports on single packets in them that were about packets unknown here.
+        unknown_reports: One;
+        /// Messages refused because `send_buffer` was full or no IP packet has room for them.
+        refused: One;
+        /// Requests of the peer for a key frame.
+        key_frame_requests_received: One;
+        /// Packets of media that arrived, with those that came as retransmissions.
+        packets_received: One;
+        /// Bytes of payload that arrived.
+        bytes_delivered: Bytes;
+        /// Packets that arrived as retransmissions and had not arrived before.
+        packets_recovered: One;
+        /// Packets that arrived again.
+        duplicates_received: One;
+        /// Packets asked for, each time counted.
+        nacks_sent: One;
+        /// Feedback messages sent (RFC 8888).
+        feedback_sent: One;
+        /// Bytes of all RTCP sent, with the headers of UDP and IP.
+        rtcp_bytes_sent: Bytes;
+        /// Packets of RTCP or of streams that are not the peer's, which were dropped.
+        strangers: One;
+    }
+}
+
+declare! {
+    RATES:
+    /// The rate that the encoder was to make, averaged over time from the first message on.
+    MEAN_TARGET_KBIT_PER_S = "mean_target_kbit_per_s": KilobitsPerSecond, More;
+    /// The mean one-way delay of packets from the pacer to the peer, as it reported.
+    MEAN_DELAY_MS = "mean_delay_ms": Millis, Less;
+    /// The mean time for which packets waited for the pacer.
+    MEAN_PACING_DELAY_MS = "mean_pacing_delay_ms": Millis, Less;
+}
+
+/// The scalars of an end.
+pub const SCALARS: Parts = &[("", ALL)];
+
+const ALL: &[&[Declared]] = &[Stats::SCALARS, RATES];
