@@ -126,7 +126,7 @@ proptest! {
                 let body = seal(addresses, body);
                 if let Ok(datagram) = rtcp::Datagram::parse(body, addresses) {
                     let mut again = Vec::new();
-                    datagram.emit(PathId(0), &world, &mut again);
+                    datagram.emit(packet.path, &world, &mut again);
                     prop_assert_eq!(rtcp::Datagram::parse(&again, addresses), Ok(datagram));
                 }
             }
