@@ -34,6 +34,7 @@ NOT_RUN = {
         "advise --paths wifi.toml": MEASURED,
         "advise --paths call.toml": "tests/test_advise_calls.py runs such commands",
     },
+    "bench-quic.md": {"bench-quic live": NAMESPACES},
     "captures.md": {"profile": MEASURED},
     "clusters.md": {"sweep": "a cluster; tests/test_cluster.py has such commands"},
     "drill.md": {"drill": "needs scripts of the reader's; tests/test_drill.py has some"},

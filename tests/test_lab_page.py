@@ -81,7 +81,7 @@ def test_stories_load_and_play(page: Page) -> None:
     stories = page.page.eval_on_selector_all(
         "#story option:not([hidden])", "options => options.map(option => option.value)"
     )
-    assert len(stories) == 11
+    assert len(stories) == 12
     for story in stories:
         page.page.evaluate("document.getElementById('run-status').textContent = ''")
         page.page.select_option("#story", story)

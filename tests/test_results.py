@@ -41,7 +41,7 @@ def test_the_tables_that_python_reads_have_their_columns() -> None:
     result = run(load(CALL, {"run.time_accounts": "true"}), trace=True)
     found = {name: frame.columns for name, frame in result.traces.items()}
     assert found == {name: tables[name] for name in found}
-    assert set(tables) - set(found) == {"radio"}
+    assert set(tables) - set(found) == {"media", "radio"}
     assert list(accounts._LIMITS) == tables["limits"]
     assert list(accounts._HEAD_OF_LINE) == tables["head_of_line"]
 

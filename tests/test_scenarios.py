@@ -40,7 +40,7 @@ def test_runs_twice_with_equal_results(scenario_file: Path) -> None:
         first, second = computed(scenario_file, cell), package.run(scenario, cell=cell).summary
         assert list(first) == list(second)
         assert list(first.values()) == [repr(value) for value in second.values()]
-        ends = (".played", ".received_bytes", ".rpm")
+        ends = (".played", ".received_bytes", ".rpm", ".goodput_kbit_per_s")
         arrived = [value for name, value in second.items() if name.endswith(ends)]
         assert arrived, "every scenario has an application that measures what arrives"
         assert min(arrived) > 0

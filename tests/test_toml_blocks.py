@@ -14,6 +14,7 @@ from anabranch import Scenario, ScenarioError
 from conftest import ROOT
 
 ELSEWHERE = {
+    "bench-quic.md": "programs; tests/test_bench_quic.py has such files",
     "papers.md": "a claim of a paper; tests/test_described_papers.py",
     "plugins.md": "names a class; tests/test_plugins.py",
     "profile.md": "includes what a profile wrote; tests/test_include.py has such files",

@@ -285,7 +285,7 @@ def figure(results: dict[str, pl.DataFrame]) -> Figure:
                 shares = np.arange(1, len(ratio) + 1) / len(ratio)
                 axes.step(ratio, shares, where="post", color=colour, label=name)
             axes.axvline(1, color=plots.QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
-            axes.set_xscale("log")
+            plots.logarithmic(axes.xaxis)
             axes.set_xlim(0.2, 5)
             axes.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
             axes.minorticks_off()

@@ -369,9 +369,9 @@ export const STORIES: Story[] = [
   },
   {
     id: "unnoticed-handover",
-    title: "A handover that the download does not notice",
+    title: "A handover nobody notices",
     text: [
-      "A phone downloads with QUIC over Wi-Fi and LTE at the same time (RFC 10069). Each path has a window, a round trip and packet numbers of its own, and one stream of data runs over both. From 5 s to 9 s the Wi-Fi is gone.",
+      "A phone downloads with QUIC over Wi-Fi and LTE at the same time (RFC 10069). Each path has a window, a round trip and packet numbers of its own, and one stream of data runs over both. From 5 s to 9 s the Wi-Fi is gone, and the download goes on.",
       "Nobody tells the server. It hears nothing on the Wi-Fi for a probe timeout, sends again over LTE what was on its way there, and goes on asking the Wi-Fi now and then whether it is back.",
     ],
     scenario: quicMultipath,

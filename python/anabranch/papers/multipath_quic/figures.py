@@ -73,7 +73,7 @@ def ratios(outcome: MultipathQuicOutcome) -> Figure:
             ratio = (runs.frame[above] / runs.frame[below]).to_list()
             _distribution(axes, ratio, label, colour)
         axes.axvline(1, color=plots.QUIET, linestyle=DASHED, linewidth=0.8)
-        axes.set_xscale("log")
+        plots.logarithmic(axes.xaxis)
         axes.set_xlim(0.2, 5)
         axes.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
         axes.minorticks_off()
