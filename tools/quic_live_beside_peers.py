@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import marked
+import quic_beside_peers
 from anabranch._engine import Scenario
 from anabranch.bench_quic import programs, runs
 from anabranch.bench_quic.programs import Program
@@ -34,21 +35,8 @@ _BEGIN = (
 _END = "<!-- end of generated -->"
 
 
-@dataclass(frozen=True)
-class Link:
-    """A link and what is sent over it."""
-
-    mbit_per_s: float
-    delay_ms: float
-    queue: int
-    """Packets beside the one in service."""
-    loss: float
-    megabytes: float
-
-    def __str__(self) -> str:
-        loss = f", {100 * self.loss:g} % lost" if self.loss else ""
-        rate = f"{self.mbit_per_s:g} Mbit/s, {self.delay_ms:g} ms"
-        return f"{rate}, a queue of {self.queue}{loss}, {self.megabytes:g} MB"
+class Link(quic_beside_peers.Link):
+    """A link as in virtual time, emulated."""
 
     @property
     def runs(self) -> int:

@@ -243,21 +243,24 @@ def test_handshake_loss(
 ) -> None:
     """30 % of all packets are lost, as in the runner's case."""
 
-    async def work() -> None:
-        impairment = ("--loss", "0.3", "--delay", "5", "--seed", "7")
-        for seed in range(5):
-            weather = (*impairment[:-1], str(seed))
-            if ours == "connects":
-                async with ours_connects(peer, made, tmp_path, weather) as (connection, _):
-                    await exchange(connection, 1000)
-                    await connection.close()
-            else:
-                async with ours_answers(peer, made, tmp_path, weather) as (connection, client):
-                    await client.exchange(1000)
-                    await connection.close()
-
     cell("handshakeloss", peer)
-    run(work)
+    run(lambda: handshakes(peer, made, tmp_path, ours, "--loss"))
+
+
+async def handshakes(
+    peer: Peer, made: quic.Certificate, folder: Path, ours: str, impairment: str
+) -> None:
+    """Five connections over which little is sent, where 30 % of the packets are impaired."""
+    for seed in range(5):
+        weather = (impairment, "0.3", "--delay", "5", "--seed", str(seed))
+        if ours == "connects":
+            async with ours_connects(peer, made, folder, weather) as (connection, _):
+                await exchange(connection, 1000)
+                await connection.close()
+        else:
+            async with ours_answers(peer, made, folder, weather) as (connection, client):
+                await client.exchange(1000)
+                await connection.close()
 
 
 @pytest.mark.parametrize("ours", ["connects", "listens"])
@@ -266,20 +269,8 @@ def test_handshake_corruption(
 ) -> None:
     """30 % of all packets have a flipped bit, as in the runner's case."""
 
-    async def work() -> None:
-        for seed in range(5):
-            weather = ("--corrupt", "0.3", "--delay", "5", "--seed", str(seed))
-            if ours == "connects":
-                async with ours_connects(peer, made, tmp_path, weather) as (connection, _):
-                    await exchange(connection, 1000)
-                    await connection.close()
-            else:
-                async with ours_answers(peer, made, tmp_path, weather) as (connection, client):
-                    await client.exchange(1000)
-                    await connection.close()
-
     cell("handshakecorruption", peer)
-    run(work)
+    run(lambda: handshakes(peer, made, tmp_path, ours, "--corrupt"))
 
 
 @pytest.mark.parametrize("ours", ["connects", "listens"])

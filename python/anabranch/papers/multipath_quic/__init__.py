@@ -6,7 +6,6 @@ both. What its scripts set is known (`designs.csv`, `readings.toml`), its number
 """
 
 from pathlib import Path
-from typing import ClassVar
 
 import polars as pl
 
@@ -30,12 +29,6 @@ HANDOVERS = 10
 """Runs of each transport for each run of a topology."""
 
 
-class Topologies(Runs):
-    """A row for each topology; `replication` is its point."""
-
-    VALUE: ClassVar[str] = "multi"
-
-
 def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MultipathQuicOutcome:
     """Runs the designs under each reading, and compares the transports over each topology."""
     works = studies.works(effort)
@@ -44,7 +37,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MultipathQuicOut
     materials: dict[str, Material] = {}
     for reading in studies.readings():
         own = {
-            study_of(design, size): Topologies(compared(rows[work.name]), reading.title)
+            study_of(design, size): Runs(compared(rows[work.name]), reading.title)
             for (name, design, size), work in works.items()
             if name == reading.name
         }
