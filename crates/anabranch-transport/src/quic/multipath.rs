@@ -241,6 +241,11 @@ impl Connection {
         self.paths[place].is_ready && self.paths[place].rtt.back_offs() == 0 && self.may_send_on(place)
     }
 
+    /// Whether another path than this one works.
+    fn another_works(&self, place: usize) -> bool {
+        (0..self.paths.len()).any(|other| other != place && self.works(other))
+    }
+
     /// The first path that works, and where none does the one that was heard of last.
     pub(super) fn first_open(&self) -> Option<usize> {
         (0..self.paths.len()).find(|place| self.works(*place)).or_else(|| self.last_heard())
@@ -478,8 +483,7 @@ impl Connection {
         let (SpaceId::Data(place), Some(patience)) = (id, self.parameters.path_idle_timeout) else {
             return None;
         };
-        let is_possible = self.multipath.is_some()
-            && (0..self.paths.len()).any(|other| other != place && self.works(other));
+        let is_possible = self.multipath.is_some() && self.another_works(place);
         let oldest = self.paths[place].space.sent.iter().find(|packet| packet.elicits_ack)?;
         is_possible.then(|| oldest.at + patience)
     }
@@ -487,9 +491,7 @@ impl Connection {
     /// Whether what a path has not delivered is sent again on another one.
     pub(super) fn goes_elsewhere(&self, id: SpaceId) -> bool {
         let SpaceId::Data(place) = id else { return false };
-        self.multipath.is_some()
-            && self.parameters.reinjection
-            && (0..self.paths.len()).any(|other| other != place && self.works(other))
+        self.multipath.is_some() && self.parameters.reinjection && self.another_works(place)
     }
 
     /// A path answers again. What went on the others while none did goes on this one.
