@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from anabranch import _engine, quic
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
 from conftest import HANGS_S
 from support.live import LOOPBACK, deserted_port, run
+from support.processes import killed_at_the_end
 
 pytestmark = pytest.mark.skipif(not _engine.QUIC, reason="this engine was built without QUIC")
 
@@ -365,24 +366,23 @@ def command(*words: object, **options: object) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, **options)  # type: ignore[call-overload,no-any-return]
 
 
-def listening(*words: object) -> "tuple[subprocess.Popen[bytes], int]":
+@contextmanager
+def listening(*words: object) -> "Iterator[tuple[subprocess.Popen[bytes], int]]":
     """A program that waits for a peer, and its port."""
-    program = command("--progress", "json", "quic", *words)
-    assert program.stderr
-    said = json.loads(program.stderr.readline())
-    assert said["event"] == "listening"
-    assert said["addresses"] == [LOOPBACK]
-    return program, said["port"]
+    with killed_at_the_end(command("--progress", "json", "quic", *words)) as program:
+        assert program.stderr
+        said = json.loads(program.stderr.readline())
+        assert said["event"] == "listening"
+        assert said["addresses"] == [LOOPBACK]
+        yield program, said["port"]
 
 
 def test_a_file_is_sent_and_received(tmp_path: Path) -> None:
     content = bytes(range(256)) * 5000
     (tmp_path / "from").write_bytes(content)
     counters = tmp_path / "counters.json"
-    receiver, port = listening(
-        "receive", 0, tmp_path / "to", "--write-cert", tmp_path / "server.pem"
-    )
-    with receiver:
+    words = ("receive", 0, tmp_path / "to", "--write-cert", tmp_path / "server.pem")
+    with listening(*words) as (receiver, port):
         log = tmp_path / "keys"
         sender = command(
             *("quic", "send", "localhost", port, tmp_path / "from"),
@@ -404,8 +404,7 @@ def test_a_file_is_sent_and_received(tmp_path: Path) -> None:
 
 
 def test_lines_and_datagrams_come_back() -> None:
-    server, port = listening("listen", 0, "--echo", "--keep")
-    with server:
+    with listening("listen", 0, "--echo", "--keep") as (server, port):
         for options in ((), ("--datagrams",)):
             client = command("quic", "connect", LOOPBACK, port, "--insecure", *options)
             out, said = client.communicate(b"one\ntwo\n", timeout=HANGS_S)
@@ -416,8 +415,7 @@ def test_lines_and_datagrams_come_back() -> None:
 
 
 def test_two_ends_talk() -> None:
-    server, port = listening("listen", 0)
-    with server:
+    with listening("listen", 0) as (server, port):
         client = command("quic", "connect", LOOPBACK, port, "--insecure")
         assert client.stdin is not None
         assert client.stdout is not None
@@ -476,8 +474,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_a_talk_with_a_word() -> None:
-    server, port = listening("listen", 0, "--echo")
-    with server:
+    with listening("listen", 0, "--echo") as (_, port):
         client = command("quic", "connect", LOOPBACK, port, "--insecure")
         with client:
             assert client.stdin is not None
@@ -490,7 +487,6 @@ def test_a_signal_ends_a_talk_with_a_word() -> None:
             client.terminate()
             _, said = client.communicate(timeout=60)
         assert (client.returncode, said) == (143, b"anabranch: stopped\n")
-        server.kill()
 
 
 def test_help_has_examples() -> None:

@@ -14,6 +14,7 @@ from anabranch import _engine, quic
 from anabranch.errors import AnabranchError, LiveError
 from conftest import HANGS_S
 from support.live import LOOPBACK, run
+from support.processes import killed_at_the_end
 
 pytestmark = [
     pytest.mark.skipif(not _engine.QUIC, reason="this engine was built without QUIC"),
@@ -214,23 +215,20 @@ def test_a_file_goes_over_two_paths_on_the_command_line(tmp_path: Path) -> None:
     start = [sys.executable, "-m", "anabranch", "--progress", "json", "quic"]
     pipe = subprocess.PIPE
     options = ["--multipath", "--scheduler", "round_robin"]
-    receiver = subprocess.Popen(
-        [*start, "receive", "0", str(target), "--write-cert", f"{tmp_path}/c.pem", *options],
-        stderr=pipe,
-        text=True,
-    )
-    assert receiver.stderr is not None
-    port = json.loads(receiver.stderr.readline())["port"]
-    paths = ["--path", LOOPBACK, "--path", f"{SECOND}={LOOPBACK}"]
-    words = [LOOPBACK, str(port), str(source), "--trust", f"{tmp_path}/c.pem", *paths, *options]
-    sent = subprocess.run(
-        [*start, "send", *words], capture_output=True, text=True, timeout=HANGS_S, check=True
-    )
-    said = [json.loads(line) for line in sent.stderr.splitlines()]
-    changes = [(each["path"], each["change"]) for each in said if each["event"] == "path"]
-    assert changes[:2] == [(1, "opened"), (1, "validated")]
-    receiver.communicate(timeout=HANGS_S)
-    assert receiver.returncode == 0
+    receives = [*start, "receive", "0", str(target), "--write-cert", f"{tmp_path}/c.pem", *options]
+    with killed_at_the_end(subprocess.Popen(receives, stderr=pipe, text=True)) as receiver:
+        assert receiver.stderr is not None
+        port = json.loads(receiver.stderr.readline())["port"]
+        paths = ["--path", LOOPBACK, "--path", f"{SECOND}={LOOPBACK}"]
+        words = [LOOPBACK, str(port), str(source), "--trust", f"{tmp_path}/c.pem", *paths, *options]
+        sent = subprocess.run(
+            [*start, "send", *words], capture_output=True, text=True, timeout=HANGS_S, check=True
+        )
+        said = [json.loads(line) for line in sent.stderr.splitlines()]
+        changes = [(each["path"], each["change"]) for each in said if each["event"] == "path"]
+        assert changes[:2] == [(1, "opened"), (1, "validated")]
+        receiver.communicate(timeout=HANGS_S)
+        assert receiver.returncode == 0
     assert target.read_bytes() == source.read_bytes()
 
 

@@ -7,13 +7,24 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from conftest import HANGS_S
 
 Process = subprocess.Popen[Any]
+
+
+@contextmanager
+def killed_at_the_end(process: Process) -> Iterator[Process]:
+    """A process that a test which fails does not wait for."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def until(holds: Callable[[], object], process: Process | None = None) -> None:

@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +31,8 @@ from .quic_options import Serving, Sockets, Trusting
 _CHUNK = 65_536
 _QUIET_SECONDS = 1
 """Seconds after which a line says which answer is awaited."""
+_SILENT_SECONDS = 1
+"""Seconds without a datagram, beside four round trips, after which no more are waited for."""
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -259,12 +261,15 @@ async def _answer(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
                 await asyncio.gather(task, return_exceptions=True)
 
 
-async def _print_datagrams(connection: Connection, out: BinaryIO) -> None:
+async def _print_datagrams(
+    connection: Connection, out: BinaryIO, came: Callable[[], None] = lambda: None
+) -> None:
     """Prints the datagrams that come, until the connection is over."""
     with contextlib.suppress(ConnectionClosedError):
         while True:
             out.write(await connection.receive_datagram())
             out.flush()
+            came()
 
 
 async def _echo(connection: Connection) -> None:
@@ -295,14 +300,29 @@ async def _echo(connection: Connection) -> None:
 
 
 async def _send_datagrams(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
-    """Sends lines as datagrams, and prints those that come until the peer closes or lines end."""
-    hearing = asyncio.create_task(_print_datagrams(connection, out))
+    """Sends lines as datagrams, and prints those that come back.
+
+    It ends when as many have come as were sent, or when none has come for a while.
+    """
+    unanswered = 0
+    answered = asyncio.Event()
+
+    def came() -> None:
+        nonlocal unanswered
+        unanswered -= 1
+        answered.set()
+
+    hearing = asyncio.create_task(_print_datagrams(connection, out, came))
     try:
         async for line in lines:
             connection.send_datagram(line)
+            unanswered += 1
             await asyncio.sleep(0)
-        # What comes back to the last line is waited for as long as a round trip takes, and more.
-        await asyncio.sleep(4 * connection.scalars().get("quic.srtt_ms", 0) / 1000 + 0.05)
+        patience = _SILENT_SECONDS + 4 * connection.scalars().get("quic.srtt_ms", 0) / 1000
+        with contextlib.suppress(TimeoutError):
+            while unanswered > 0:
+                answered.clear()
+                await asyncio.wait_for(answered.wait(), patience)
     finally:
         hearing.cancel()
 
