@@ -428,6 +428,13 @@ mod tests {
             "[sweep.studies.one.axes.queue]\nset = 'links.a.queue.kind'\nvalues = ['codel', 'drop_tail']",
         ];
         let over_tcp = given.iter().flat_map(|transport| axes.map(|axis| format!("{transport}\n{axis}")));
+        let unordered = "transport.kind = 'sctp'\n[sweep.axes.kind.cases]\n\
+            a = { 'flows.f.transport' = { cc = { kind = 'cubic' }, kind = 'tcp', nagle = 'off' } }\n\
+            b = { 'flows.f.transport' = { kind = 'tcp', cc = { hystart = false, kind = 'cubic' } } }";
+        let whole_and_part = "transport.kind = 'tcp'\n[sweep.axes.kind.cases]\n\
+            a = { 'flows.f.transport.nagle' = 'off', 'flows.f.transport' = { kind = 'tcp', profile = 'rfc' } }\n\
+            b = { 'flows.f.transport' = { kind = 'tcp' }, 'flows.f.transport.nagle' = 'off' }";
+        let over_tcp = over_tcp.chain([unordered, whole_and_part].map(str::to_owned));
         // TOML has no way to write an option of SCTP that is not set.
         let over_sctp = format!("transport.kind = 'sctp'\n{}", axes[2]);
         for settings in over_tcp.chain([over_sctp]) {

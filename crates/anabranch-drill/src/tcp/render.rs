@@ -46,28 +46,48 @@ fn options(segment: &Segment, peer: u32) -> Vec<TcpOption> {
             options.extend([TcpOption::Nop, TcpOption::Nop]);
         }
         options.push(TcpOption::Timestamps { value: timestamps.value, echo: timestamps.echo });
-    } else if segment.sack_permitted {
-        options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::SackPermitted]);
+    }
+    let mut others = Vec::new();
+    if let Some(option) = segment.rare.as_ref().and_then(|rare| rare.accurate_ecn.as_ref()) {
+        let names = if option.begins_with_ect1 { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+        let counters = names.into_iter().zip(&option.counters);
+        let counters = counters.map(|(name, count)| (name.into(), *count)).collect();
+        others.push((2 + 3 * option.counters.len(), TcpOption::AccurateEcn(counters)));
+    }
+    if segment.sack_permitted && segment.timestamps.is_none() {
+        others.push((2, TcpOption::SackPermitted));
     }
     if let Some(scale) = segment.window_scale {
-        options.extend([TcpOption::Nop, TcpOption::WindowScale(scale)]);
+        others.push((3, TcpOption::WindowScale(scale)));
     }
     if !segment.sack.is_empty() {
         let blocks = segment.sack.iter();
         let blocks =
             blocks.map(|block| (block.start.wrapping_add(peer), block.end.wrapping_add(peer))).collect();
-        options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
+        others.push((2 + 8 * segment.sack.len(), TcpOption::Sack(blocks)));
     }
-    if let Some(option) = segment.rare.as_ref().and_then(|rare| rare.accurate_ecn.as_ref()) {
-        let names = if option.begins_with_ect1 { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
-        let counters = names.into_iter().zip(&option.counters);
-        let bytes = 2 + 3 * option.counters.len();
-        options.push(TcpOption::AccurateEcn(counters.map(|(name, count)| (name.into(), *count)).collect()));
-        options.extend((bytes..bytes.next_multiple_of(4)).map(|_| TcpOption::Nop));
-    }
+    options.extend(padded(others));
     if let Some(fast_open) = segment.rare.as_ref().and_then(|rare| rare.fast_open.as_ref()) {
         options.extend(fast_open_option(fast_open));
     }
+    options
+}
+
+/// Options with their sizes in bytes, each padded so that it ends with a whole word; the counters of accurate
+/// ECN, which come first, are padded only if nothing follows them.
+fn padded(others: Vec<(usize, TcpOption)>) -> Vec<TcpOption> {
+    let mut options = Vec::new();
+    let mut used = 0;
+    for (bytes, option) in others {
+        if !matches!(option, TcpOption::AccurateEcn(_)) {
+            let end = (used + bytes).next_multiple_of(4);
+            options.extend((used + bytes..end).map(|_| TcpOption::Nop));
+            used = end - bytes;
+        }
+        used += bytes;
+        options.push(option);
+    }
+    options.extend((used..used.next_multiple_of(4)).map(|_| TcpOption::Nop));
     options
 }
 

@@ -152,7 +152,10 @@ impl Settings {
                 self.first_send_buffer = number(1).ok_or_else(needs)?;
                 config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
             }
-            ("tcp_ecn_option", Some(kind)) => config.ecn_option = Some(kind > 0),
+            ("tcp_ecn_option", Some(kind)) => {
+                config.ecn_option = Some(kind > 0);
+                config.procedures.get_or_insert_default().repeats_ecn_option = Some(kind > 1);
+            }
             // Settings that exist only with this value, or that make no difference unless a script uses them:
             // SYN cookies of a flood.
             ("tcp_recovery", Some(1))

@@ -7,7 +7,7 @@
 //! is sent again.
 
 use crate::flow::Ecn as EcnField;
-use crate::wire::tcp::{AccurateEcn as CountersOption, Flags};
+use crate::wire::tcp::{AccurateEcn as CountersOption, Flags, Segment, sack_end};
 
 /// The counters of packets begin with this value (section 3.2.1), so that a field that is always zero is
 /// recognised.
@@ -54,8 +54,21 @@ impl Counter {
 
     /// The fields of an option in their order (table 5).
     const fn fields(begins_with_ect1: bool) -> [Self; 3] {
-        if begins_with_ect1 { [Self::Ect1, Self::Ce, Self::Ect0] } else { [Self::Ect0, Self::Ce, Self::Ect1] }
+        if begins_with_ect1 { COUNTERS } else { [Self::Ect0, Self::Ce, Self::Ect1] }
     }
+}
+
+/// The counters in the order in which they are sent, that of AccECN1.
+const COUNTERS: [Counter; 3] = [Counter::Ect1, Counter::Ce, Counter::Ect0];
+
+/// The room for an option with counters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes for it and for SACK blocks.
+    pub(super) bytes: u32,
+    /// The size of the option that comes next where there are no SACK blocks, whose padding it may take; 0
+    /// without one.
+    pub(super) padded: u32,
 }
 
 /// What is done with the peer's option.
@@ -83,8 +96,7 @@ pub(super) struct AccurateEcn {
     /// Packets with a mark that have arrived (r.cep), and bytes by mark (r.e0b, r.ceb, r.e1b).
     arrived: u32,
     bytes: [u32; 3],
-    /// Which counters of bytes have ever changed, and which have since the last option.
-    changed: [bool; 3],
+    /// Which counters of bytes have changed since the last option.
     fresh: [bool; 3],
     /// Marked packets since the last acknowledgement, and whether the last packet was one.
     unacknowledged: u32,
@@ -92,6 +104,10 @@ pub(super) struct AccurateEcn {
     /// Whether the option is sent, and how many of the next segments have it in any case.
     sends_option: bool,
     owed_options: u8,
+    /// `fresh` and `owed_options` before the last option.
+    before_option: ([bool; 3], u8),
+    /// Whether the peer has sent an option.
+    has_seen_option: bool,
     /// What the peer has reported (s.cep; s.e0b, s.ceb, s.e1b).
     told: u32,
     told_bytes: [u32; 3],
@@ -100,7 +116,7 @@ pub(super) struct AccurateEcn {
     without_option: u32,
     /// Segments that an acknowledgement is for, on average; 0 until data has been acknowledged.
     segments_per_ack: f64,
-    /// The timestamp of the last acknowledgement that was read.
+    /// The timestamp of the last acknowledgement that was read, at first of the handshake's last segment.
     read_at: Option<u32>,
     /// Whether feedback has come after the handshake.
     has_feedback: bool,
@@ -120,12 +136,13 @@ impl AccurateEcn {
         Self {
             arrived: FIRST_PACKETS,
             bytes: FIRST_BYTES,
-            changed: [false; 3],
             fresh: [false; 3],
             unacknowledged: 0,
             was_marked: false,
             sends_option: true,
             owed_options: FIRST_OPTIONS,
+            before_option: ([false; 3], FIRST_OPTIONS),
+            has_seen_option: false,
             told: FIRST_PACKETS,
             told_bytes: FIRST_BYTES,
             options: Options::Absent,
@@ -217,21 +234,15 @@ impl AccurateEcn {
         if let Some(counter) = Counter::of(mark).filter(|_| has_data) {
             let index = counter as usize;
             self.bytes[index] = self.bytes[index].wrapping_add(length);
-            (self.changed[index], self.fresh[index]) = (true, true);
+            self.fresh[index] = true;
         }
         let most = if has_data { MOST_WITH_DATA } else { MOST_WITHOUT_DATA };
         changes || self.unacknowledged >= most
     }
 
-    /// An option that was to be said is left out: it is due again.
-    pub(super) fn take_back(&mut self, option: &CountersOption) {
-        let fields = Counter::fields(option.begins_with_ect1);
-        for (counter, _) in fields.into_iter().zip(&option.counters) {
-            self.fresh[counter as usize] |= self.changed[counter as usize];
-        }
-        if !self.changed.contains(&true) {
-            self.owed_options += 1;
-        }
+    /// The last option is left out of its segment: it is due again.
+    pub(super) const fn take_back(&mut self) {
+        (self.fresh, self.owed_options) = self.before_option;
     }
 
     /// Notes that an acknowledgement leaves.
@@ -245,49 +256,61 @@ impl AccurateEcn {
         self.sends_option = false;
     }
 
-    /// The option of a segment that has `room` bytes for it, if it is due (section 3.2.3.3): a counter has
-    /// changed since the last one. It has all counters that have ever changed, or those that have since then
-    /// if there is no room for more. The first segments have one in any case, with as many as fit (section
-    /// 3.2.3.2.1).
-    pub(super) fn option(&mut self, room: u32) -> Option<CountersOption> {
-        let is_owed = self.owed_options > 0;
-        if !self.sends_option || !(is_owed || self.fresh.contains(&true)) {
-            return None;
-        }
-        let (begins_with_ect1, count) = if self.changed.contains(&true) {
-            let layout = |needed| Self::layout(needed, self.changed, room);
-            layout(self.changed).or_else(|| layout(self.fresh))?
-        } else {
-            (false, (room.checked_sub(2)? / 3).min(3) as usize)
+    /// The option of a segment that has this room for it and for SACK blocks, if it is due (section
+    /// 3.2.3.3), and how many of `blocks` there is room for beside it. It is due where a counter has changed
+    /// since the last one, and on the first segments (section 3.2.3.2.1). The counters are in the order of
+    /// AccECN1, with as many as fit but at least those that have changed; for these, blocks after the second
+    /// one are left out (Linux: `tcp_options_fit_accecn`).
+    ///
+    /// `repeats` is given where Linux's rule holds: every segment has one once the peer's option has been
+    /// seen, and before that this one if it is true.
+    pub(super) fn option(
+        &mut self,
+        room: Room,
+        blocks: usize,
+        repeats: Option<bool>,
+    ) -> (Option<CountersOption>, usize) {
+        let needed = COUNTERS.iter().rposition(|counter| self.fresh[*counter as usize]).map_or(0, |i| i + 1);
+        let is_due = match repeats {
+            None => self.owed_options > 0 || needed > 0,
+            Some(is_syn_ack) => is_syn_ack || self.has_seen_option,
         };
-        let fields = Counter::fields(begins_with_ect1);
+        if !self.sends_option || !is_due {
+            return (None, blocks);
+        }
+        let fewest = if needed > 0 { blocks.min(2) } else { blocks };
+        let fits = |count: usize, blocks: usize| {
+            let counters = CountersOption::wire_bytes(count);
+            let end = if blocks == 0 {
+                (counters + room.padded).next_multiple_of(4) - room.padded.next_multiple_of(4)
+            } else {
+                sack_end(counters, blocks)
+            };
+            end <= room.bytes
+        };
+        let layouts = (fewest..=blocks)
+            .rev()
+            .flat_map(|blocks| (needed..=COUNTERS.len()).rev().map(move |count| (count, blocks)));
+        let Some((count, blocks)) = layouts.into_iter().find(|&(count, blocks)| fits(count, blocks)) else {
+            return (None, blocks);
+        };
         let counters =
-            fields[..count].iter().map(|counter| self.bytes[*counter as usize] & OPTION_MASK).collect();
+            COUNTERS[..count].iter().map(|counter| self.bytes[*counter as usize] & OPTION_MASK).collect();
+        self.before_option = (self.fresh, self.owed_options);
         self.fresh = [false; 3];
         self.owed_options = self.owed_options.saturating_sub(1);
-        Some(CountersOption { begins_with_ect1, counters })
+        (Some(CountersOption { begins_with_ect1: true, counters }), blocks)
     }
 
-    /// The order and the number of fields of an option of at most `room` bytes that has the `needed`
-    /// counters, and as many of the wanted ones as that takes along: the shorter one, otherwise AccECN0.
-    fn layout(needed: [bool; 3], wanted: [bool; 3], room: u32) -> Option<(bool, usize)> {
-        [true, false]
-            .map(|order| (order, Self::count(order, needed)))
-            .into_iter()
-            .filter(|&(_, count)| 2 + 3 * count <= room as usize)
-            .max_by_key(|&(order, count)| (Self::covers(order, count, wanted), std::cmp::Reverse(count)))
+    /// Notes when the last segment of the handshake was sent, and whether it has the peer's option.
+    pub(super) fn see_handshake(&mut self, segment: &Segment) {
+        self.has_seen_option |= segment.rare.as_ref().is_some_and(|rare| rare.accurate_ecn.is_some());
+        self.read_at = segment.timestamps.map(|timestamps| timestamps.value);
     }
 
-    /// How many fields an option in this order needs for these counters.
-    fn count(begins_with_ect1: bool, needed: [bool; 3]) -> usize {
-        let fields = Counter::fields(begins_with_ect1);
-        fields.iter().rposition(|counter| needed[*counter as usize]).map_or(0, |last| last + 1)
-    }
-
-    /// How many of the wanted counters are among the first `count` fields in this order.
-    fn covers(begins_with_ect1: bool, count: usize, wanted: [bool; 3]) -> usize {
-        let fields = Counter::fields(begins_with_ect1);
-        fields[..count].iter().filter(|counter| wanted[**counter as usize]).count()
+    /// Whether the peer has sent an option.
+    pub(super) const fn has_seen_option(&self) -> bool {
+        self.has_seen_option
     }
 
     /// Reads the feedback of an acknowledgement (section 3.2.2.2, appendix A). Returns how many packets were
@@ -338,6 +361,7 @@ impl AccurateEcn {
     /// known.
     fn read_option(&mut self, option: Option<&CountersOption>, is_first: bool) -> Option<u32> {
         let option = option?;
+        self.has_seen_option = true;
         let fields = Counter::fields(option.begins_with_ect1);
         let is_zeroed =
             fields.iter().zip(&option.counters).any(|(f, value)| *f != Counter::Ce && *value == 0);

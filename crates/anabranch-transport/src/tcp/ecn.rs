@@ -6,10 +6,13 @@ use super::config::EcnMode;
 use super::connection::Connection;
 use crate::flow::Ecn as EcnField;
 use crate::time::Time;
-use crate::wire::tcp::{Flags, Segment};
+use crate::wire::tcp::{AccurateEcn as CountersOption, Flags, MAX_OPTION_BYTES, Segment};
 
 /// So many segments are acknowledged at once after a mark (Linux: `__tcp_ecn_check_ce`).
 const QUICK_FOR_MARK: u32 = 2;
+
+/// Bytes of an option with all counters of accurate ECN, with its padding.
+const COUNTER_BYTES: u32 = CountersOption::wire_bytes(3).next_multiple_of(4);
 
 /// The negotiated mode, and what has to be echoed.
 #[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
@@ -102,16 +105,17 @@ impl Ecn {
     }
 
     /// Flags of the SYN-ACK, which has been sent `times` times before (RFC 9768 section 3.1.2, table 2, and
-    /// section 3.2.3.2.2).
-    pub(super) fn syn_ack_flags(&mut self, times: u32) -> Flags {
+    /// section 3.2.3.2.2). `keeps` is whether an end that has sent a SYN of its own says them each time
+    /// (Linux: `tcp_ecn_clear_syn`), and the option is left out of this segment only.
+    pub(super) fn syn_ack_flags(&mut self, times: u32, keeps: bool, is_passive: bool) -> Flags {
         match self.mode {
             EcnMode::Off => Flags::NONE,
             EcnMode::Rfc3168 | EcnMode::Dctcp => Flags::ECE,
             EcnMode::Accurate | EcnMode::L4s => {
-                if times >= 1 {
+                if times >= 1 && !keeps {
                     self.accurate.give_up_option();
                 }
-                if times >= 2 {
+                if times >= 2 && (is_passive || !keeps) {
                     self.accurate.may_mark = false;
                     return Flags::NONE;
                 }
@@ -122,7 +126,8 @@ impl Ecn {
 
     /// Handles a SYN-ACK with these flags and this mark at the active end (RFC 9768 sections 3.1.2, 3.1.3 and
     /// 3.2.2.2). Returns whether it says that our SYN was marked.
-    pub(super) fn complete(&mut self, own: EcnMode, flags: Flags, mark: EcnField) -> bool {
+    pub(super) fn complete(&mut self, own: EcnMode, segment: &Segment, mark: EcnField) -> bool {
+        let flags = segment.flags;
         let (cwr, ece) = (flags.has(Flags::CWR), flags.has(Flags::ECE));
         *self = match own {
             EcnMode::Accurate | EcnMode::L4s => match flags.ace() {
@@ -137,6 +142,7 @@ impl Ecn {
         if !self.is_accurate() {
             return false;
         }
+        self.accurate.see_handshake(segment);
         self.accurate.record_syn_ack(mark);
         self.accurate.take_handshake(flags)
     }
@@ -144,6 +150,7 @@ impl Ecn {
     /// The ACK that ends the handshake; only one without data and SACK blocks says how the SYN-ACK came (RFC
     /// 9768 section 3.2.2.1). Returns whether that was marked.
     pub(super) fn on_handshake_ack(&mut self, segment: &Segment) -> bool {
+        self.accurate.see_handshake(segment);
         let is_pure = segment.payload.length == 0 && segment.sack.is_empty();
         self.is_accurate() && is_pure && self.accurate.take_third_segment(segment.flags)
     }
@@ -157,13 +164,22 @@ impl Ecn {
         matches!(self.mode, EcnMode::Accurate | EcnMode::Dctcp)
     }
 
-    /// The ECN field of new data.
-    pub(super) fn codepoint(&self) -> EcnField {
+    /// The ECN field of data.
+    fn codepoint(&self) -> EcnField {
         let may_mark = self.is_on() && (!self.is_accurate() || self.accurate.may_mark);
         match (may_mark, self.is_l4s) {
             (false, _) => EcnField::NotEct,
             (true, false) => EcnField::Ect0,
             (true, true) => EcnField::Ect1,
+        }
+    }
+
+    /// How many bytes every segment keeps for counters, if its other options take this many.
+    pub(super) fn room_for_counters(&self, others: u32) -> u32 {
+        if self.is_accurate() && self.accurate.has_seen_option() {
+            COUNTER_BYTES.min(MAX_OPTION_BYTES.saturating_sub(others) / 4 * 4)
+        } else {
+            0
         }
     }
 
@@ -217,6 +233,13 @@ impl Ecn {
 }
 
 impl Connection {
+    /// The ECN field of a segment. What is not new data does not carry ECT (RFC 3168 sections 6.1.4 and
+    /// 6.1.5).
+    pub(super) fn codepoint(&self, is_new_data: bool) -> EcnField {
+        let marks_others = self.parameters.procedures.marks_every_segment && self.ecn.is_accurate();
+        if is_new_data || marks_others { self.ecn.codepoint() } else { EcnField::NotEct }
+    }
+
     /// Handles a mark on a window of one segment, which cannot shrink: the next segment waits for the length
     /// of the retransmission timeout (RFC 3168 section 6.1.2), twice as long with each further mark (RFC 9438
     /// section 4.6).

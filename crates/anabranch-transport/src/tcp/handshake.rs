@@ -88,6 +88,14 @@ struct PeerOptions {
     timestamps: bool,
 }
 
+impl Handshake {
+    /// Whether the next SYN-ACK has counters of accurate ECN in Linux: the first one, or the first two of an
+    /// end that has sent a SYN as well (`tcp_synack_options`, `tcp_syn_options`).
+    pub(super) const fn may_have_counters(&self) -> bool {
+        self.retransmissions < if self.is_passive { 1 } else { 2 }
+    }
+}
+
 impl Connection {
     /// Opens actively. Ignored while a connection is open or being opened.
     pub(super) fn connect(&mut self, now: Time) {
@@ -263,7 +271,9 @@ impl Connection {
         let (rare, payload) = self.parts_of_syn(answers);
         let times = self.handshake.retransmissions;
         let flags = if answers {
-            Flags::SYN.with(Flags::ACK).with(self.ecn.syn_ack_flags(times))
+            let keeps = self.parameters.procedures.repeats_ecn_option;
+            let flags = self.ecn.syn_ack_flags(times, keeps, self.handshake.is_passive);
+            Flags::SYN.with(Flags::ACK).with(flags)
         } else {
             // RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4.1: the network may drop a SYN because it asks
             // for ECN.
@@ -290,7 +300,7 @@ impl Connection {
         };
         let mut segment = segment;
         if answers {
-            self.add_counters(&mut segment);
+            self.add_counters(&mut segment, 0);
         }
         self.sender.next = self.sender.next.max(1 + u64::from(payload.length));
         // The peer counts the window from the first byte that it sends.
@@ -415,7 +425,7 @@ impl Connection {
         }
         self.take_syn(segment);
         if let Some(number) = acknowledged {
-            let was_marked = self.ecn.complete(self.parameters.ecn, flags, mark);
+            let was_marked = self.ecn.complete(self.parameters.ecn, segment, mark);
             self.establish(now, number);
             if was_marked {
                 self.enter_cwr(now);
@@ -531,6 +541,9 @@ impl Connection {
     /// has measured the round-trip time.
     pub(super) fn set_up(&mut self, now: Time, number: u64, measures: bool) {
         let Handshake { sent_at, retransmissions, .. } = self.handshake;
+        if self.parameters.procedures.repeats_ecn_option && self.parameters.ecn_option {
+            self.mss -= self.ecn.room_for_counters(self.segment_options());
+        }
         self.sender.unacknowledged = number;
         self.sender.window_by = (self.receiver.next, number);
         self.board = Scoreboard::default();

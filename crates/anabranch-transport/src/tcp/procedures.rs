@@ -59,6 +59,14 @@ procedures! {
     /// the segment behind it are acknowledged at once, as is data that says CWR; default false, in profile
     /// `linux_6` true (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`).
     quickens_for_marks: [false, false, true];
+    /// Whether, with accurate ECN, segments without data and retransmissions are sent ECN-capable too;
+    /// default false (RFC 3168 sections 6.1.4 and 6.1.5), in profile `linux_6` true (`tcp_ecn_send`).
+    marks_every_segment: [false, false, true];
+    /// Whether every segment has the option of accurate ECN as soon as the peer has sent one, data being made
+    /// smaller for it, and none but the SYN-ACK before; default false: segments that say something new and
+    /// have room for it (RFC 9768 section 3.2.3.3), in profile `linux_6` true (`tcp_established_options`
+    /// with `tcp_ecn_option` 2).
+    repeats_ecn_option: [false, false, true];
     /// Whether an end whose application has closed its socket waits for the peer's FIN for a minute only, or
     /// for 3.5 times RTO if that is longer; default false: for ever (RFC 9293 section 3.6), in Linux true
     /// (`tcp_fin_time`).

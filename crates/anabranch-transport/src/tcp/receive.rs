@@ -99,6 +99,11 @@ impl Receiver {
         self.unread + self.waiting
     }
 
+    /// How many blocks a SACK would have.
+    pub(super) fn block_count(&self) -> usize {
+        (usize::from(self.duplicate.is_some()) + self.recent.len()).min(4)
+    }
+
     /// Takes the blocks of a SACK, at most `most` of them. A duplicate is reported once.
     pub(super) fn take_blocks(&mut self, most: usize) -> ArrayVec<(u64, u64), 4> {
         let mut blocks = ArrayVec::new();

@@ -1,5 +1,6 @@
 //! Sending: the stream to send, when a segment may leave, and the segments themselves.
 
+use super::accurate_ecn::Room;
 use super::burst::Deferral;
 use super::config::Nagle;
 use super::connection::{Connection, State};
@@ -9,13 +10,10 @@ use super::scoreboard::Sent;
 use super::subflow::OptionSpace;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::{Event, Output};
-use crate::flow::{Ecn as EcnField, Payload};
+use crate::flow::Payload;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::wire::{Body, Packet};
-
-/// The SACK option with two blocks.
-const BYTES_OF_TWO_BLOCKS: u32 = 20;
 
 /// The data to send, and the limits for it. Numbers are those of [`super::sequence`].
 #[derive(Debug)]
@@ -379,8 +377,7 @@ impl Connection {
         self.record_ack_sent();
         (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
         self.pacing.on_sent(length);
-        // RFC 3168 section 6.1.5: retransmissions do not carry ECT.
-        let mark = if again || length == 0 { EcnField::NotEct } else { self.ecn.codepoint() };
+        let mark = self.codepoint(length > 0 && !again);
         self.transmit(packet, mark);
     }
 
@@ -428,15 +425,16 @@ impl Connection {
     #[inline]
     fn add_options(&mut self, segment: &mut Segment) {
         let has_blocks = self.has_sack && self.receiver.has_blocks();
+        let mut blocks = if has_blocks { self.block_count(segment) } else { 0 };
         if self.ecn.is_accurate() {
-            self.add_counters(segment);
+            blocks = self.add_counters(segment, blocks);
             let is_pure = segment.payload.length == 0 && !has_blocks;
             if let Some(flags) = self.ecn.accurate.say_handshake(is_pure) {
                 segment.flags = segment.flags.without(Flags::from_ace(7)).with(flags);
             }
         }
         if has_blocks {
-            self.add_blocks(segment);
+            self.add_blocks(segment, blocks);
         }
     }
 
@@ -448,49 +446,65 @@ impl Connection {
         self.mtu.saturating_sub(size).min((MAX_OPTION_BYTES - segment.option_bytes()).saturating_sub(space))
     }
 
+    /// How many SACK blocks there are that a segment has room for.
     #[inline(never)]
-    fn add_blocks(&mut self, segment: &mut Segment) {
+    fn block_count(&self, segment: &Segment) -> usize {
         let most = self.option_room(segment).saturating_sub(4) / 8;
+        self.receiver.block_count().min(most as usize)
+    }
+
+    #[inline(never)]
+    fn add_blocks(&mut self, segment: &mut Segment, count: usize) {
         let numbers = self.peer_numbers;
-        for (start, end) in self.receiver.take_blocks(most as usize) {
+        for (start, end) in self.receiver.take_blocks(count) {
             segment.sack.push(SackBlock { start: numbers.wire(start), end: numbers.wire(end) });
         }
     }
 
-    /// Adds the counters of accurate ECN where they are due. Two SACK blocks come first (RFC 9768 section
-    /// 3.2.3.3).
+    /// Adds the counters of accurate ECN where they are due to a segment that is to have so many SACK blocks.
+    /// Returns how many of these there is room for then.
     #[cold]
-    pub(super) fn add_counters(&mut self, segment: &mut Segment) {
+    pub(super) fn add_counters(&mut self, segment: &mut Segment, blocks: usize) -> usize {
+        let room = self.option_room(segment);
+        self.add_counters_within(room, segment, blocks)
+    }
+
+    /// The same within so many bytes.
+    fn add_counters_within(&mut self, room: u32, segment: &mut Segment, blocks: usize) -> usize {
         if !self.ecn.is_accurate() || !self.parameters.ecn_option {
-            return;
+            return blocks;
         }
-        let blocks = if self.has_sack && self.receiver.has_blocks() { BYTES_OF_TWO_BLOCKS } else { 0 };
-        let room = self.option_room(segment).saturating_sub(blocks);
-        if let Some(option) = self.ecn.accurate.option(room / 4 * 4) {
+        let is_early = || segment.flags.has(Flags::SYN) && self.handshake.may_have_counters();
+        let repeats = self.parameters.procedures.repeats_ecn_option.then(is_early);
+        let padded = match segment {
+            Segment { sack_permitted: true, timestamps: None, .. } => 2,
+            Segment { window_scale: Some(_), .. } => 3,
+            _ => 0,
+        };
+        let room = Room { bytes: room / 4 * 4, padded };
+        let (option, blocks) = self.ecn.accurate.option(room, blocks, repeats);
+        if let Some(option) = option {
             segment.rare.get_or_insert_default().accurate_ecn = Some(option);
         }
+        blocks
     }
 
     /// Fits what a subflow's segment says of what has arrived to the bytes that are left by the options of
-    /// the connection above, which come first (Linux: `tcp_established_options`), in the order of RFC 9768
-    /// section 3.2.3.3: two SACK blocks, the counters of accurate ECN, further SACK blocks.
+    /// the connection above, which come first (Linux: `tcp_established_options`).
     #[cold]
     pub(crate) fn fit_options(&mut self, segment: &mut Segment, above: u32) {
         let most = MAX_OPTION_BYTES.saturating_sub(above);
-        while segment.option_bytes() > most && segment.sack.len() > 2 {
-            segment.sack.pop();
-        }
         if segment.option_bytes() <= most {
             return;
         }
         let counters = segment.rare.as_mut().and_then(|rare| rare.accurate_ecn.take());
         while segment.option_bytes() > most && segment.sack.pop().is_some() {}
-        if let Some(option) = counters {
-            self.ecn.accurate.take_back(&option);
+        if counters.is_some() {
+            self.ecn.accurate.take_back();
+            let blocks = std::mem::take(&mut segment.sack);
             let room = most.saturating_sub(segment.option_bytes());
-            if let Some(shorter) = self.ecn.accurate.option(room / 4 * 4) {
-                segment.rare.get_or_insert_default().accurate_ecn = Some(shorter);
-            }
+            let count = self.add_counters_within(room, segment, blocks.len());
+            segment.sack = blocks.into_iter().take(count).collect();
         }
     }
 
@@ -515,7 +529,8 @@ impl Connection {
         self.record_ack_sent();
         self.stats.acks_sent += 1;
         self.sender.last_packet_at = now;
-        self.transmit(packet, EcnField::NotEct);
+        let mark = self.codepoint(false);
+        self.transmit(packet, mark);
     }
 
     /// Sends this many bytes of the stream although less than a segment fits into the window (RFC 9293

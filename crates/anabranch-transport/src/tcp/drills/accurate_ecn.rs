@@ -4,6 +4,7 @@ use super::*;
 use crate::endpoint::{CloseReason, Event};
 use crate::flow::{Ecn, Side};
 use crate::tcp::config::{EcnMode, InitialWindow, Nagle};
+use crate::tcp::procedures;
 use crate::tcp::testing::{Drill, Pair, drop_at, ms};
 use crate::wire::tcp::{AccurateEcn, Flags, Segment};
 
@@ -12,6 +13,11 @@ fn accurate() -> Config {
         ecn: Some(EcnMode::Accurate),
         nagle: Some(Nagle::Off),
         receive_autotuning: Some(false),
+        procedures: Some(procedures::Config {
+            marks_every_segment: Some(false),
+            repeats_ecn_option: Some(false),
+            ..procedures::Config::default()
+        }),
         ..linux()
     }
 }
@@ -329,20 +335,19 @@ fn rfc9768_a_2_2_the_option_decides_whether_the_field_has_gone_round() {
 #[test]
 fn rfc9768_3_2_3_2_1_the_first_segments_have_the_option() {
     let drill = asked(&accurate(), ALL, Ecn::NotEct);
-    assert_eq!(last_option(&drill), option(false, &[1, 0, 1]));
+    assert_eq!(last_option(&drill), option(true, &[1, 0, 1]));
     let mut drill = client();
     assert!(drill.sent[0].segment.rare.is_none(), "not the SYN");
-    assert_eq!(last_option(&drill), option(false, &[1, 0, 1]));
+    assert_eq!(last_option(&drill), option(true, &[1, 0, 1]));
     drill.write(1_000);
-    assert_eq!(last_option(&drill), option(false, &[1, 0, 1]));
+    assert_eq!(last_option(&drill), option(true, &[1, 0, 1]));
     drill.write(1_000);
     assert_eq!(last_option(&drill), None);
     let drill = opened(&Config { ecn_option: Some(false), ..accurate() }, 0b010, Ecn::NotEct);
     assert_eq!(last_option(&drill), None);
 }
 
-/// Section 3.2.3.3: an acknowledgement has the counters that have ever changed if one has changed since the
-/// last, in the shorter order.
+/// Section 3.2.3.3: an acknowledgement has the counters if one has changed since the last.
 #[test]
 fn rfc9768_3_2_3_3_acknowledgements_have_what_has_changed() {
     let mut drill = client();
@@ -354,11 +359,11 @@ fn rfc9768_3_2_3_3_acknowledgements_have_what_has_changed() {
         last_option(drill)
     };
     assert_eq!(arrive(&mut drill, Ecn::NotEct), None);
-    assert_eq!(arrive(&mut drill, Ecn::Ect1), option(true, &[1_001]));
+    assert_eq!(arrive(&mut drill, Ecn::Ect1), option(true, &[1_001, 0, 1]));
     assert_eq!(arrive(&mut drill, Ecn::NotEct), None);
-    assert_eq!(arrive(&mut drill, Ecn::Ce), option(true, &[1_001, 1_000]));
-    assert_eq!(arrive(&mut drill, Ecn::Ect1), option(true, &[2_001, 1_000]));
-    assert_eq!(arrive(&mut drill, Ecn::Ect0), option(false, &[1_001, 1_000, 2_001]));
+    assert_eq!(arrive(&mut drill, Ecn::Ce), option(true, &[1_001, 1_000, 1]));
+    assert_eq!(arrive(&mut drill, Ecn::Ect1), option(true, &[2_001, 1_000, 1]));
+    assert_eq!(arrive(&mut drill, Ecn::Ect0), option(true, &[2_001, 1_000, 1_001]));
 }
 
 /// Section 3.2.3.3: two SACK blocks come first, and a counter that has changed is not left out of an option.
@@ -371,14 +376,20 @@ fn rfc9768_3_2_3_3_sack_comes_first() {
     drill.at(100).deliver(syn_ack, Ecn::NotEct);
     drill.write(100);
     // With timestamps and two blocks, 8 bytes are left, in which two of three counters have room.
-    for (position, mark) in [(2_000, Ecn::Ect0), (4_000, Ecn::Ect0), (6_000, Ecn::Ce), (8_000, Ecn::Ce)] {
+    for (position, mark) in [(2_000, Ecn::Ect1), (4_000, Ecn::Ect1), (6_000, Ecn::Ce), (8_000, Ecn::Ce)] {
         drill.data_marked(position, 1_000, mark, Flags::ACK);
     }
-    assert_eq!(last_option(&drill), option(false, &[2_001, 2_000]));
+    assert_eq!(last_option(&drill), option(true, &[2_001, 2_000]));
     assert_eq!(last(&drill).sack.len(), 2);
     assert!(last(&drill).option_bytes() <= 40);
-    drill.data_marked(10_000, 1_000, Ecn::Ect1, Flags::ACK);
-    assert_eq!(last_option(&drill), option(true, &[1_001]), "the one that has changed");
+    drill.data_marked(10_000, 1_000, Ecn::Ect0, Flags::ACK);
+    assert_eq!(last_option(&drill), None, "the one that has changed has no room");
+    assert_eq!(last(&drill).sack.len(), 3);
+    drill.data_marked(0, 2_000, Ecn::NotEct, Flags::ACK);
+    drill.data_marked(3_000, 1_000, Ecn::NotEct, Flags::ACK);
+    drill.data_marked(5_000, 1_000, Ecn::NotEct, Flags::ACK);
+    drill.data_marked(7_000, 1_000, Ecn::NotEct, Flags::ACK);
+    assert_eq!(last_option(&drill), option(true, &[2_001, 2_000, 1_001]), "one block is left");
 }
 
 /// Section 3.2.3.3, where a connection above takes bytes of the options: two SACK blocks come first, then as
@@ -394,7 +405,7 @@ fn rfc9768_3_2_3_3_the_options_of_a_connection_above_leave_less() {
         syn_ack.timestamps = drill.peers_segment(0).timestamps;
         drill.at(100).deliver(syn_ack, Ecn::NotEct);
         drill.write(100);
-        for (position, mark) in [(2_000, Ecn::Ect0), (4_000, Ecn::Ect0), (6_000, Ecn::Ce), (8_000, Ecn::Ce)] {
+        for (position, mark) in [(2_000, Ecn::Ect1), (4_000, Ecn::Ect1), (6_000, Ecn::Ce), (8_000, Ecn::Ce)] {
             drill.data_marked(position, 1_000, mark, Flags::ACK);
         }
         let mut segment = last(&drill).clone();
@@ -405,8 +416,31 @@ fn rfc9768_3_2_3_3_the_options_of_a_connection_above_leave_less() {
         drill.data_marked(10_000, 1_000, Ecn::NotEct, Flags::ACK);
         let again = last_option(&drill);
         let is_whole = counters == Some(2);
-        assert_eq!(again, option(false, &[2_001, 2_000]).filter(|_| !is_whole), "{above}");
+        assert_eq!(again, option(true, &[2_001, 2_000]).filter(|_| !is_whole), "{above}");
     }
+}
+
+/// Linux, `tcp_ecn_send` and `tcp_established_options`: once the peer's option has come every segment is
+/// marked and has the option, and data is smaller by it; before that, only the SYN-ACK has one.
+#[test]
+fn linux_marks_and_counts_in_every_segment() {
+    let config = Config { procedures: None, ..accurate() };
+    for (has_option, full) in [(false, SIZE), (true, SIZE - 12)] {
+        let mut drill = Drill::opening(&config, false);
+        let mut syn_ack = syn_ack(&drill, 0b010);
+        if has_option {
+            syn_ack.rare.get_or_insert_default().accurate_ecn = option(false, &[1, 0, 1]);
+        }
+        drill.at(100).deliver(syn_ack, Ecn::NotEct);
+        drill.write(5 * SIZE);
+        assert!(drill.sent[1..].iter().all(|sent| sent.segment.rare.is_some() == has_option), "{has_option}");
+        assert!(drill.sent[1..].iter().all(|sent| sent.ecn == Ecn::Ect0), "{has_option}");
+        assert_eq!(drill.sent[2].segment.payload.length, full);
+        drill.at(2_000);
+        let again = drill.sent.last().unwrap();
+        assert!(again.segment.sequence == drill.sent[2].segment.sequence && again.ecn == Ecn::Ect0);
+    }
+    assert_eq!(last_option(&asked(&config, ALL, Ecn::NotEct)), option(true, &[1, 0, 1]));
 }
 
 /// Section 3.2.3.2.4: counters of bytes that begin with zero have been zeroed; the field is still read.

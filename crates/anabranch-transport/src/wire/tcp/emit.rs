@@ -83,24 +83,38 @@ impl Segment {
             out.extend([option::TIMESTAMPS, 10]);
             out.u32(timestamps.value);
             out.u32(timestamps.echo);
-        } else if self.sack_permitted {
-            out.extend([option::NOP; 2]);
+        }
+        let start = out.len();
+        if let Some(rare) = &self.rare {
+            rare.emit_counters(out);
+        }
+        if self.sack_permitted && self.timestamps.is_none() {
+            pad(start, permitted.len(), out);
             out.extend(permitted);
         }
         if let Some(scale) = self.window_scale {
-            out.extend([option::NOP, option::WINDOW_SCALE, 3, scale]);
+            pad(start, 3, out);
+            out.extend([option::WINDOW_SCALE, 3, scale]);
         }
         if !self.sack.is_empty() {
-            out.extend([option::NOP, option::NOP, option::SACK, 2 + 8 * self.sack.len() as u8]);
+            pad(start, 2, out);
+            out.extend([option::SACK, 2 + 8 * self.sack.len() as u8]);
             for block in &self.sack {
                 out.u32(block.start);
                 out.u32(block.end);
             }
         }
+        pad(start, 0, out);
         if let Some(rare) = &self.rare {
-            rare.emit(out);
+            rare.emit_last(out);
         }
     }
+}
+
+/// Appends padding, so that options which begin at `start` end with a whole word after `more` bytes.
+fn pad(start: usize, more: usize, out: &mut Vec<u8>) {
+    let end = start + (out.len() - start + more).next_multiple_of(4) - more;
+    out.resize(end, option::NOP);
 }
 
 /// The checksum of a segment in which its place is zero. Over a segment that has its checksum, it is zero if

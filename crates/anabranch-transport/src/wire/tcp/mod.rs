@@ -19,6 +19,11 @@ pub const MAX_OPTION_BYTES: u32 = 40;
 /// The timestamps option with its two bytes of padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_BYTES: u32 = 12;
 
+/// Where so many SACK blocks end if their option, with its padding, comes after this many bytes of options.
+pub(crate) const fn sack_end(before: u32, blocks: usize) -> u32 {
+    (before + 2 + 8 * blocks as u32).next_multiple_of(4)
+}
+
 /// A TCP segment. Its checksum is always right; corrupted packets are lost packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
@@ -183,15 +188,23 @@ impl Segment {
         timestamps + others + u32::from(self.padding)
     }
 
-    /// Bytes of the options that neither data nor most acknowledgements have.
+    /// Bytes of the options that neither data nor most acknowledgements have. Each ends with a whole word;
+    /// the counters of accurate ECN may take the padding before the next one.
     #[inline(never)]
     fn other_option_bytes(&self) -> u32 {
+        let rare = self.rare.as_ref();
         let mss = if self.mss.is_some() { 4 } else { 0 };
-        let scale = if self.window_scale.is_some() { 4 } else { 0 };
-        let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
-        let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
-        let rare = self.rare.as_ref().map_or(0, |rare| rare.wire_bytes());
-        mss + scale + permitted + sack + rare
+        let mut bytes = mss + rare.map_or(0, |rare| rare.counter_bytes());
+        if self.sack_permitted && self.timestamps.is_none() {
+            bytes = (bytes + 2).next_multiple_of(4);
+        }
+        if self.window_scale.is_some() {
+            bytes = (bytes + 3).next_multiple_of(4);
+        }
+        if !self.sack.is_empty() {
+            bytes = sack_end(bytes, self.sack.len());
+        }
+        bytes.next_multiple_of(4) + rare.map_or(0, |rare| rare.last_bytes())
     }
 
     /// Length on the wire in bytes, without the IP header.

@@ -73,6 +73,13 @@ pub struct AccurateEcn {
     pub counters: ArrayVec<u32, 3>,
 }
 
+impl AccurateEcn {
+    /// Bytes of the option with so many counters, without padding.
+    pub(crate) const fn wire_bytes(counters: usize) -> u32 {
+        2 + 3 * counters as u32
+    }
+}
+
 /// An option that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOption {
@@ -83,23 +90,37 @@ pub struct UnknownOption {
 }
 
 impl RareOptions {
-    /// Bytes on the wire, padded to whole words.
-    pub fn wire_bytes(&self) -> u32 {
-        let fast_open = self.fast_open.as_ref().map_or(0, FastOpen::wire_bytes);
-        let accurate_ecn = self.accurate_ecn.as_ref().map_or(0, |option| 2 + 3 * option.counters.len());
-        let unknown: usize = self.unknown.iter().map(|option| 2 + option.value.len()).sum();
-        (fast_open + accurate_ecn + unknown).next_multiple_of(4) as u32
+    /// Bytes of the counters of accurate ECN, without padding.
+    pub(super) fn counter_bytes(&self) -> u32 {
+        self.accurate_ecn.as_ref().map_or(0, |option| AccurateEcn::wire_bytes(option.counters.len()))
     }
 
-    pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        let end = out.len() + self.wire_bytes() as usize;
-        if let Some(fast_open) = &self.fast_open {
-            fast_open.emit(out);
-        }
+    /// Bytes on the wire, padded to whole words.
+    pub fn wire_bytes(&self) -> u32 {
+        self.counter_bytes().next_multiple_of(4) + self.last_bytes()
+    }
+
+    /// Bytes of the options that come last, padded to whole words.
+    pub(super) fn last_bytes(&self) -> u32 {
+        let fast_open = self.fast_open.as_ref().map_or(0, FastOpen::wire_bytes);
+        let unknown: usize = self.unknown.iter().map(|option| 2 + option.value.len()).sum();
+        (fast_open + unknown).next_multiple_of(4) as u32
+    }
+
+    /// Appends the counters of accurate ECN, without padding.
+    pub(super) fn emit_counters(&self, out: &mut Vec<u8>) {
         if let Some(AccurateEcn { begins_with_ect1, counters }) = &self.accurate_ecn {
             let kind = if *begins_with_ect1 { option::ACCURATE_ECN_1 } else { option::ACCURATE_ECN_0 };
-            out.extend([kind, 2 + 3 * counters.len() as u8]);
+            out.extend([kind, AccurateEcn::wire_bytes(counters.len()) as u8]);
             counters.iter().for_each(|counter| out.extend(&counter.to_be_bytes()[1..]));
+        }
+    }
+
+    /// Appends the options that come last.
+    pub(super) fn emit_last(&self, out: &mut Vec<u8>) {
+        let end = out.len() + self.last_bytes() as usize;
+        if let Some(fast_open) = &self.fast_open {
+            fast_open.emit(out);
         }
         for UnknownOption { kind, value } in &self.unknown {
             out.u8(*kind);

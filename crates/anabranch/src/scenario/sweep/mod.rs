@@ -58,8 +58,9 @@ impl Sweep {
     ///
     /// # Errors
     /// One sentence that says what does not go together.
-    pub fn new(config: Config) -> Result<Self, ScenarioError> {
+    pub fn new(mut config: Config) -> Result<Self, ScenarioError> {
         check_names(&config)?;
+        config.put_in_order();
         let main = Definition::of_sweep(&config);
         let mut parts = Vec::new();
         if main.has_cells() || config.studies.is_empty() {
@@ -231,6 +232,28 @@ impl Sweep {
     }
 }
 
+/// Whether TOML writes it after all other values of a table.
+fn is_table(value: &Value) -> bool {
+    match value {
+        Value::Array(values) => !values.is_empty() && values.iter().all(Value::is_object),
+        value => value.is_object(),
+    }
+}
+
+/// Brings keys into the order in which TOML is written: in each table, those with tables come last.
+fn put_tables_last(value: &mut Value) {
+    match value {
+        Value::Object(table) => {
+            table.values_mut().for_each(put_tables_last);
+            let (tables, plain): (Vec<_>, Vec<_>) =
+                std::mem::take(table).into_iter().partition(|(_, value)| is_table(value));
+            table.extend(plain.into_iter().chain(tables));
+        }
+        Value::Array(values) => values.iter_mut().for_each(put_tables_last),
+        _ => {}
+    }
+}
+
 impl Config {
     /// Whether cells are chosen by conditions, of which there may be many to look at.
     pub(crate) fn has_conditions(&self) -> bool {
@@ -240,6 +263,16 @@ impl Config {
     /// Makes relative file names start in a folder.
     pub(crate) fn resolve_files(&mut self, folder: &Path) {
         self.each_setting(&mut |setting| files::resolve(setting, folder));
+    }
+
+    /// Makes the order of keys irrelevant: that of a table's, and in a case that of the settings, of which a
+    /// whole table is set before a key in it. So a sweep is the same when it was written and read again.
+    fn put_in_order(&mut self) {
+        self.each_setting(&mut put_tables_last);
+        let axes = self.studies.values_mut().flat_map(|study| study.axes.values_mut());
+        for case in self.axes.values_mut().chain(axes).flat_map(|axis| axis.cases.values_mut()) {
+            case.sort_by_cached_key(|path, value| (path.matches('.').count(), is_table(value)));
+        }
     }
 
     /// Every setting that an axis makes, as a table of the last part of its path to its value.
