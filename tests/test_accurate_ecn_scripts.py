@@ -15,7 +15,7 @@ OTHERWISE = {
     "close-local-close-then-remote-fin": "in TIME-WAIT Linux sends no counter",
     "delivered-falseoverflow-detect": "a setting of the system changes an open connection",
     "client_accecn_options_lost": "the script's kernel has timers of 4 ms",
-    "simultaneous_open_rfc3168": "the acknowledgement has a D-SACK of the SYN, as Linux 6.18 sends it",
+    "simultaneous_open_rfc3168": "the acknowledgement has a D-SACK of the SYN, as in Linux 6.18",
     "simultaneous_open_3rdack_bleach": "the same",
     "simultaneous_open_accecn": "the same",
 }
