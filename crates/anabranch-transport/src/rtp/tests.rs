@@ -7,7 +7,7 @@ use crate::flow::{Ecn, Payload, Side};
 use crate::observed::Observed as _;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
-use crate::wire::Body;
+use crate::wire::{Body, Packet};
 
 #[test]
 fn a_frame_is_paced_and_ends_with_the_marker() {
