@@ -443,8 +443,8 @@ fn a_key_frame_is_asked_for_over_every_transport_of_messages() {
         );
         let row =
             run(&[("flows.load.transport", transport), ("flows.load.app", &app), ("links.wan.loss", loss)]);
-        let [asked, keys, lost] =
-            ["key_frame_requests", "key_frames", "frames_lost"].map(|name| value(&row, &format!("load.{name}")));
+        let [asked, keys, lost] = ["key_frame_requests", "key_frames", "frames_lost"]
+            .map(|name| value(&row, &format!("load.{name}")));
         assert!(asked > 3.0 && keys > 3.0 && lost > 3.0, "{transport}: {asked} {keys} {lost}");
         assert!(value(&row, "load.frames_shown") > 0.7 * value(&row, "load.frames_made"), "{transport}");
     }

@@ -1,5 +1,5 @@
-//! The receiving half, over all paths: what has arrived, what is missing, and what sender and receiver reports
-//! say of it.
+//! The receiving half, over all paths: what has arrived, what is missing, and what sender and receiver
+//! reports say of it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -153,9 +153,9 @@ impl Inbound {
 
 /// Packets of media that are missing, and when they are asked for.
 ///
-/// A packet counts as lost once a later one has come on every path that is in use: on one path at once, and on
-/// several when none of them can bring it any more. A path is in use as long as its last two packets have come
-/// within `interval`, and at first all those are that are `expected` to be.
+/// A packet counts as lost once a later one has come on every path that is in use: on one path at once, and
+/// on several when none of them can bring it any more. A path is in use as long as its last two packets have
+/// come within `interval`, and at first all those are that are `expected` to be.
 #[derive(Debug)]
 pub(super) struct Missing {
     interval: Duration,

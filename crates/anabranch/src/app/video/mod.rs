@@ -156,11 +156,8 @@ impl App for Video {
             Event::Unsupported(name) if name == Command::RequestKeyFrame.name() => {
                 let payload = Payload { offset: REQUESTS + self.requests, length: REQUEST_BYTES };
                 self.requests += u64::from(REQUEST_BYTES);
-                let message = Message {
-                    unordered: true,
-                    reliability: Reliability::Reliable,
-                    ..Message::new(payload)
-                };
+                let message =
+                    Message { unordered: true, reliability: Reliability::Reliable, ..Message::new(payload) };
                 commands.push(side, Command::Send(message));
             }
             Event::Received(received) => {
