@@ -39,7 +39,7 @@ _LINKS = ("wifi", "lte")
 def measured(replications: int = REPLICATIONS) -> pl.DataFrame:
     """A row for each way and replication, with what is measured of it.
 
-    Bytes are those of all packets that were handed to a link, in both directions.
+    Bytes are those that the links delivered, in both directions.
     """
     scenario = _engine.Scenario.load(str(library.scenarios()[SCENARIO]), ())
     jobs = [(cell, n) for cell in range(scenario.cell_count) for n in range(replications)]
@@ -48,7 +48,7 @@ def measured(replications: int = REPLICATIONS) -> pl.DataFrame:
     rows = pl.DataFrame({"way": ways} | {name: batch[name] for name in batch if name != "way"})
     sent = {
         f"{link}_mb": sum(
-            (pl.col(f"{link}.{side}.sent_bytes") for side in ("forward", "reverse")), pl.lit(0)
+            (pl.col(f"link.{link}.{side}.delivered_bytes") for side in ("forward", "reverse")), pl.lit(0)
         )
         / 1e6
         for link in _LINKS

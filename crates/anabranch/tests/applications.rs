@@ -394,7 +394,7 @@ fn video_is_shown_over_every_transport_of_messages() {
         "{ kind = 'rtp' }",
         "{ kind = 'udp', rtp = true }",
         "{ kind = 'sctp' }",
-        "{ kind = 'quic', datagrams = true }",
+        "{ kind = 'quic', datagrams = true, max_datagram = '1452 B' }",
     ] {
         let row = run(&[("flows.load.transport", transport), ("flows.load.app", app)]);
         for way in ["a_to_b", "b_to_a"] {
@@ -431,11 +431,11 @@ fn a_missing_frame_brings_a_key_frame_and_the_rate_is_that_of_the_control() {
 #[test]
 fn a_key_frame_is_asked_for_over_every_transport_of_messages() {
     let loss = "{ kind = 'bernoulli', probability = '1 %' }";
-    let given_up = "{ kind = 'max_retransmissions', retransmissions = 0 }";
+    let given_up = "{ limited_retransmissions = 0 }";
     for (transport, reliability) in [
         ("{ kind = 'udp' }", "'reliable'"),
         ("{ kind = 'sctp' }", given_up),
-        ("{ kind = 'quic', datagrams = true }", "'reliable'"),
+        ("{ kind = 'quic', datagrams = true, max_datagram = '1452 B' }", "'reliable'"),
     ] {
         let app = format!(
             "{{ kind = 'video', duration = '20 s', rate = '400 kbit/s', key_frame_after = '100 ms', reliability = \
