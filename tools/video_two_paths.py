@@ -48,7 +48,8 @@ def measured(replications: int = REPLICATIONS) -> pl.DataFrame:
     rows = pl.DataFrame({"way": ways} | {name: batch[name] for name in batch if name != "way"})
     sent = {
         f"{link}_mb": sum(
-            (pl.col(f"link.{link}.{side}.delivered_bytes") for side in ("forward", "reverse")), pl.lit(0)
+            (pl.col(f"link.{link}.{side}.delivered_bytes") for side in ("forward", "reverse")),
+            pl.lit(0),
         )
         / 1e6
         for link in _LINKS
@@ -104,7 +105,7 @@ def _dots(axes: Axes, rows: pl.DataFrame, ways: list[str], name: str) -> None:
         range(len(ways)),
         xerr=[half_width for _, half_width in values],
         fmt="o",
-        color=plots.ACCENT,
+        color=plots.QUIET,
         markersize=4,
     )
     axes.set_xlim(left=0)
