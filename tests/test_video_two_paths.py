@@ -26,7 +26,8 @@ def test_copies_on_both_paths_freeze_least_and_cost_twice_the_bytes(rows: pl.Dat
     }
     assert frozen["copies on both"] < 0.5 * frozen["Wi-Fi alone"]
     for link in ("wifi_mb", "lte_mb"):
-        assert mean(rows, "copies on both", link) > 7.5
+        # 7.8 MB are sent on each; Wi-Fi loses 5 % of them.
+        assert mean(rows, "copies on both", link) > 7.2
 
 
 def test_every_way_of_the_scenario_is_a_row_of_the_table(rows: pl.DataFrame) -> None:

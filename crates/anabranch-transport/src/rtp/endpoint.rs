@@ -111,6 +111,10 @@ impl RtpEndpoint {
         self.outputs.push_back(Output::Event(event));
     }
 
+    pub(super) fn events(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.outputs.extend(events.into_iter().map(Output::Event));
+    }
+
     /// Tells the application what its encoder is to make, if that is news.
     pub(super) fn tell_target(&mut self, now: Time) {
         let (last, seconds, bits) = &mut self.targets;
@@ -275,8 +279,10 @@ impl RtpEndpoint {
         }
         let (left, events) = self.paths.work(now);
         if !left.is_empty() || !events.is_empty() {
-            events.into_iter().for_each(|event| self.event(event));
-            left.into_iter().for_each(|path| self.paths.move_waiting(now, path));
+            self.events(events);
+            for path in left {
+                self.paths.move_waiting(now, path);
+            }
             self.tell_target(now);
         }
         self.pace(now);
@@ -305,11 +311,12 @@ impl RtpEndpoint {
 
     /// The application wants another path.
     fn set_primary(&mut self, now: Time, path: PathId) {
-        let before = self.paths.current();
-        let Some(event) = self.paths.request(now, path) else {
+        if !self.paths.may_request(path) {
             return self.event(Event::Unsupported(Command::SetPrimary(path).name()));
-        };
-        event.into_iter().for_each(|event| self.event(event));
+        }
+        let before = self.paths.current();
+        let event = self.paths.request(now, path);
+        self.events(event);
         if self.paths.current() != before {
             self.paths.move_waiting(now, before);
             self.tell_target(now);
@@ -357,7 +364,8 @@ impl Endpoint for RtpEndpoint {
             Input::Packet(packet) => self.receive(now, &packet),
             Input::Command(Command::Connect) => {
                 self.event(Event::Connected);
-                self.paths.open(now).into_iter().for_each(|event| self.event(event));
+                let event = self.paths.open(now);
+                self.events(event);
                 self.tell_target(now);
             }
             Input::Command(Command::RequestKeyFrame) => {

@@ -23,7 +23,7 @@ fn deliver(pair: &mut Pair, path: u8, packet: rtcp::Packet) {
 fn feedback(sender: u32, ssrc: u32, begin: u16, count: usize, made: Time) -> rtcp::Packet {
     let metrics = vec![Metric::arrived(Ecn::NotEct, 0x1fff); count];
     let streams = vec![StreamReport { ssrc, begin, metrics }];
-    let timestamp = (made.as_nanos() as u128 * 65_536 / 1_000_000_000) as u32;
+    let timestamp = (u128::from(made.as_nanos()) * 65_536 / 1_000_000_000) as u32;
     rtcp::Packet::CongestionFeedback(CongestionFeedback { sender, streams, timestamp })
 }
 

@@ -135,7 +135,7 @@ impl RtpEndpoint {
         let events = self.paths.on_feedback(now, path, news.rtt);
         if news.rtt.is_some() {
             self.sample = MediaSample { reports: self.stats.feedback_received, ..self.paths[path].sample };
-            events.into_iter().for_each(|event| self.event(event));
+            self.events(events);
             self.tell_target(now);
         }
     }

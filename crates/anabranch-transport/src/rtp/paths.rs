@@ -91,16 +91,18 @@ impl Paths {
         self.select(now, PathEvent::Opened)
     }
 
-    /// The application asks for this path. Returns whether it may, and what it is to hear.
-    pub(super) fn request(&mut self, now: Time, path: PathId) -> Option<Option<Event>> {
-        if path.index() >= self.all.len() || self.scheduler.is_some() {
-            return None;
-        }
+    /// Whether the application may ask for this path.
+    pub(super) fn may_request(&self, path: PathId) -> bool {
+        path.index() < self.all.len() && self.scheduler.is_none()
+    }
+
+    /// The application asks for this path. Returns what it is to hear.
+    pub(super) fn request(&mut self, now: Time, path: PathId) -> Option<Event> {
         if self.are_several() {
-            return Some(self.select(now, PathEvent::PrimaryRequested(path)));
+            return self.select(now, PathEvent::PrimaryRequested(path));
         }
         self.selection = Selection::new(path);
-        Some(None)
+        None
     }
 
     /// The paths that carry the next packet of media, of so many bytes.
@@ -242,7 +244,7 @@ impl Paths {
         let of_path = |(index, path): (usize, &Path)| {
             path.pacer.next().min(path.feedback_at).min(self.silent_at(PathId(index as u8)))
         };
-        let tick = self.selector.as_ref().map_or(Time::NEVER, |selector| selector.next_tick());
+        let tick = self.selector.as_ref().map_or(Time::NEVER, Selector::next_tick);
         self.all.iter().enumerate().map(of_path).fold(tick, Time::min)
     }
 

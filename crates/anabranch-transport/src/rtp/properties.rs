@@ -74,8 +74,13 @@ fn any_config() -> impl Strategy<Value = Config> {
     )
 }
 
+/// Delays in ms and shares of losses of the paths.
+type Links = Vec<(u64, f64)>;
+/// When each path goes down and for how long, in ms.
+type Outages = Vec<(u64, u64)>;
+
 /// Random losses on each path, and a time in which each is down.
-fn network() -> impl Strategy<Value = (Vec<(u64, f64)>, Vec<(u64, u64)>, u64)> {
+fn network() -> impl Strategy<Value = (Links, Outages, u64)> {
     let paths = proptest::collection::vec((1..200_u64, prop_oneof![Just(0.0), 0.0..0.4_f64]), 2..4);
     let outages = proptest::collection::vec((0..OUTAGES_UNTIL_MS, 0..OUTAGES_UNTIL_MS), 3);
     (paths, outages, any::<u64>())

@@ -5,7 +5,7 @@ use super::testing::{Pair, cbr, media_path};
 use crate::endpoint::{Command, Event, Input};
 use crate::flow::{PathId, Side};
 use crate::path::failover::{self, RetransmitOn};
-use crate::path::{self, PathState, delay_centric, scheduler};
+use crate::path::{self, PathState, delay_centric, heartbeat_pair, scheduler};
 use crate::time::{Duration, Time};
 use crate::wire::{Body, Packet};
 
@@ -196,7 +196,7 @@ fn impossible_paths_are_one_sentence() {
     let message = |config: Config| config.check(2).unwrap_err();
     let windows = message(shared(scheduler::Config::Blest));
     assert!(windows.starts_with("scheduler compares windows, which \"rtp\" has none of"), "{windows}");
-    let probes = message(one_at_a_time(path::Config::HeartbeatPair(Default::default())));
+    let probes = message(one_at_a_time(path::Config::HeartbeatPair(heartbeat_pair::Config::default())));
     assert!(probes.starts_with("policy.kind sends probes of its own"), "{probes}");
     let backup = message(Config { backup: vec![1], ..cbr() });
     assert_eq!(backup, "backup needs a scheduler, such as \"proportional\"");
