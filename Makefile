@@ -152,6 +152,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md
 	$(BIN)/python tools/mobility.py docs
 	$(BIN)/python tools/which_multipath.py docs
+	$(BIN)/python tools/video_two_paths.py docs
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
 	$(BIN)/python tests/dissection.py docs/validation/captures.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md

@@ -65,7 +65,9 @@ pub struct PathSample {
 /// A sender of media after a feedback message, for traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MediaSample {
-    /// Feedback messages so far.
+    /// The path that the message is about.
+    pub path: PathId,
+    /// Feedback messages so far, about all paths.
     pub reports: u64,
     /// What the encoder is to make.
     pub target: Rate,
@@ -84,9 +86,18 @@ pub struct MediaSample {
 
 impl MediaSample {
     /// The state before any feedback.
-    pub(crate) const fn new(target: Rate) -> Self {
+    pub(crate) const fn new(path: PathId, target: Rate) -> Self {
         let (sending_bits_per_sec, one_way_delay_ms, loss) = (0, f64::NAN, f64::NAN);
-        Self { reports: 0, target, pacing: target, sending_bits_per_sec, one_way_delay_ms, rtt: None, loss }
+        Self {
+            path,
+            reports: 0,
+            target,
+            pacing: target,
+            sending_bits_per_sec,
+            one_way_delay_ms,
+            rtt: None,
+            loss,
+        }
     }
 }
 

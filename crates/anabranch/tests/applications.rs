@@ -390,7 +390,12 @@ fn datagrams_report_quantiles_of_their_delay_on_request() {
 #[test]
 fn video_is_shown_over_every_transport_of_messages() {
     let app = "{ kind = 'video', duration = '2 s', rate = '800 kbit/s', direction = 'both' }";
-    for transport in ["{ kind = 'rtp' }", "{ kind = 'udp', rtp = true }", "{ kind = 'sctp' }"] {
+    for transport in [
+        "{ kind = 'rtp' }",
+        "{ kind = 'udp', rtp = true }",
+        "{ kind = 'sctp' }",
+        "{ kind = 'quic', datagrams = true, max_datagram = '1452 B' }",
+    ] {
         let row = run(&[("flows.load.transport", transport), ("flows.load.app", app)]);
         for way in ["a_to_b", "b_to_a"] {
             let of = |name: &str| value(&row, &format!("load.{way}.{name}"));
@@ -419,4 +424,28 @@ fn a_missing_frame_brings_a_key_frame_and_the_rate_is_that_of_the_control() {
     assert!(value(&row, "load.freezes") > 0.0 && value(&row, "load.frames_lost") > 0.0);
     let encoded = value(&row, "load.encoded_kbit_per_s");
     assert!((380.0..440.0).contains(&encoded), "{encoded}");
+}
+
+/// So it does over other transports, where the request is a message: nothing is sent again there, and each
+/// loss needs a key frame.
+#[test]
+fn a_key_frame_is_asked_for_over_every_transport_of_messages() {
+    let loss = "{ kind = 'bernoulli', probability = '1 %' }";
+    let given_up = "{ limited_retransmissions = 0 }";
+    for (transport, reliability) in [
+        ("{ kind = 'udp' }", "'reliable'"),
+        ("{ kind = 'sctp' }", given_up),
+        ("{ kind = 'quic', datagrams = true, max_datagram = '1452 B' }", "'reliable'"),
+    ] {
+        let app = format!(
+            "{{ kind = 'video', duration = '20 s', rate = '400 kbit/s', key_frame_after = '100 ms', reliability = \
+             {reliability} }}"
+        );
+        let row =
+            run(&[("flows.load.transport", transport), ("flows.load.app", &app), ("links.wan.loss", loss)]);
+        let [asked, keys, lost] = ["key_frame_requests", "key_frames", "frames_lost"]
+            .map(|name| value(&row, &format!("load.{name}")));
+        assert!(asked > 3.0 && keys > 3.0 && lost > 3.0, "{transport}: {asked} {keys} {lost}");
+        assert!(value(&row, "load.frames_shown") > 0.7 * value(&row, "load.frames_made"), "{transport}");
+    }
 }

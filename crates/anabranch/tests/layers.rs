@@ -50,7 +50,7 @@ const TRANSPORT: [(&str, &str); 26] = [
         "capabilities cc endpoint flow listener observed path recovery report rng secret packet_pool time timer units wire",
     ),
     ("udp", "capabilities endpoint flow listener observed report time wire"),
-    ("rtp", "capabilities cc endpoint flow observed report rng time udp units wire"),
+    ("rtp", "capabilities cc endpoint flow observed path report rng time udp units wire"),
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.

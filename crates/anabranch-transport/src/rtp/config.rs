@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cc::media;
+use crate::path::{self, ErrorLimits, scheduler};
 use crate::time::Duration;
 use crate::udp::UdpEcn;
 use crate::units::{Bytes, check_range};
@@ -15,8 +16,30 @@ use crate::units::{Bytes, check_range};
 pub struct Config {
     /// The congestion control; default `{ kind = "nada" }`.
     pub cc: media::Config,
-    /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0.
+    /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0. With `policy`
+    /// it is the primary path at first.
     pub path: u8,
+    /// With it one path at a time carries media, and this says which; a path that falls silent is left.
+    /// Default: none, and all packets go on `path`. Not `heartbeat_pair` and `throughput_checkpoint`, which
+    /// send probes of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<path::Config>,
+    /// With it several paths carry media at the same time, and this says which of them the next packet:
+    /// "proportional" divides packets by what the paths' congestion controls allow, "redundant" sends each
+    /// on every path. `policy` then says only on which path packets are sent again. Not "blest" and "ecf",
+    /// which compare windows. Default: none, and one path at a time is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<scheduler::Config>,
+    /// With `scheduler`: paths that carry media only while no other one can, by their position in the flow's
+    /// list; default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backup: Vec<u8>,
+    /// With `policy` or `scheduler`: after how long a path on which nothing was sent gets a copy of a packet
+    /// of media, by which the sender learns how it is; default "200 ms".
+    pub probe_interval: Duration,
+    /// With `policy` or `scheduler`: a path is left when nothing is reported to have arrived there for this
+    /// long, beyond its round trip; default "500 ms".
+    pub path_timeout: Duration,
     /// How often the receiver of media reports on what arrived (RFC 8888); default "100 ms". There is no
     /// report while nothing arrives.
     pub feedback_interval: Duration,
@@ -53,6 +76,11 @@ impl Default for Config {
         Self {
             cc: media::Config::default(),
             path: 0,
+            policy: None,
+            scheduler: None,
+            backup: Vec::new(),
+            probe_interval: Duration::from_millis(200),
+            path_timeout: Duration::from_millis(500),
             feedback_interval: Duration::from_millis(100),
             report_interval: Duration::from_secs(1),
             nack: true,
@@ -84,6 +112,8 @@ impl Config {
             ("feedback_interval", self.feedback_interval),
             ("report_interval", self.report_interval),
             ("nack_interval", self.nack_interval),
+            ("path_timeout", self.path_timeout),
+            ("probe_interval", self.probe_interval),
         ] {
             if !times.contains(&value) {
                 return Err(format!("{key} = \"{value}\" is out of range; it must be from 1 ms to 10 s"));
@@ -98,6 +128,48 @@ impl Config {
                 return Err(format!("{key} = 0 is not a port from 1 to 65535"));
             }
         }
+        self.check_paths(path_count)?;
         self.cc.check().map_err(|problem| format!("cc.{problem}"))
+    }
+
+    /// Whether more than one path is used.
+    pub(super) const fn has_several(&self) -> bool {
+        self.policy.is_some() || self.scheduler.is_some()
+    }
+
+    fn check_paths(&self, path_count: usize) -> Result<(), String> {
+        match &self.policy {
+            Some(path::Config::HeartbeatPair(_) | path::Config::ThroughputCheckpoint(_)) => {
+                return Err(
+                    "policy.kind sends probes of its own, which \"rtp\" has none of; use one such as \
+                            \"delay_centric\", \"echo\" or \"failover\""
+                        .to_owned(),
+                );
+            }
+            Some(policy) => {
+                let limits = ErrorLimits { pf_max_retrans: None, path_max_retrans: 0 };
+                policy.check(limits).map_err(|problem| format!("policy.{problem}"))?;
+            }
+            None => {}
+        }
+        match &self.scheduler {
+            Some(scheduler::Config::Blest | scheduler::Config::Ecf) => {
+                return Err("scheduler compares windows, which \"rtp\" has none of; use one such as \
+                            \"proportional\" or \"redundant\""
+                    .to_owned());
+            }
+            Some(scheduler) => {
+                scheduler.check(path_count).map_err(|problem| format!("scheduler.{problem}"))?;
+            }
+            None if !self.backup.is_empty() => {
+                return Err("backup needs a scheduler, such as \"proportional\"".to_owned());
+            }
+            None => {}
+        }
+        if let Some(backup) = self.backup.iter().find(|backup| usize::from(**backup) >= path_count) {
+            let last = path_count.saturating_sub(1);
+            return Err(format!("backup = {backup} is not one of the flow's paths, 0 to {last}"));
+        }
+        Ok(())
     }
 }

@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use super::Config;
-use super::history::{History, marked};
-use super::pacer::{Budget, Pacer, Waiting};
-use super::receiver::{Arrived, Inbound, Missing};
-use super::stats::{MEAN_DELAY_MS, MEAN_PACING_DELAY_MS, MEAN_TARGET_KBIT_PER_S, Stats};
-use super::stream::FIRST;
-use crate::cc::media::{Controller, Feedback, MediaControl as _, PacketReport};
+use super::history::Sent;
+use super::pacer::{Budget, Waiting};
+use super::path::ntp;
+use super::paths::Paths;
+use super::receiver::{Inbound, Missing};
+use super::stats::{MEAN_DELAY_MS, MEAN_PACING_DELAY_MS, MEAN_TARGET_KBIT_PER_S, SRTT_MS, Stats};
+use super::stream::{FIRST, RETRANSMISSIONS};
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Received, Service, Site,
-    Transport,
+    CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Service, Site, Transport,
 };
-use crate::flow::{Ecn, PathId, Payload, Side};
+use crate::flow::{Ecn, PathId, Side};
 use crate::observed::{MediaSample, Observed, PathSample};
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng};
@@ -26,34 +26,25 @@ use crate::wire::{Body, Packet, rtp};
 /// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
 const MAX_IP_PACKET_BYTES: u32 = 65_535;
 
-/// The bit by which the source of retransmissions differs from that of the media (RFC 4588 section 5.3 has
-/// one source for each). The source of the media is the port.
-const RETRANSMISSIONS: u32 = 1 << 16;
-
 /// Bytes of RTCP around the metrics of one stream: its header, both sources, the range and the time.
 const FEEDBACK_OVERHEAD: u32 = 20;
 
 /// One end of an RTP flow.
 #[derive(Debug)]
 pub struct RtpEndpoint {
-    config: Config,
+    pub(super) config: Config,
     /// The port of this end, and that of its peer.
     ports: [u16; 2],
-    paths: usize,
-    path: PathId,
     ip_bytes: u32,
-    mtu: u32,
-    control: Controller,
-    pacer: Pacer,
-    budget: Budget,
-    media: History,
-    retransmissions: History,
+    pub(super) paths: Paths,
+    pub(super) budget: Budget,
+    /// The numbers of the next packets: of media, and of what is sent again.
+    next: [u64; 2],
     /// The streams of the peer: its media, and what it sends again.
-    inbound: [Inbound; 2],
-    missing: Missing,
-    /// When feedback is due; [`Time::NEVER`] while there is nothing to say.
-    feedback_at: Time,
-    last_feedback: Option<Time>,
+    pub(super) inbound: [Inbound; 2],
+    pub(super) missing: Missing,
+    /// The path on which media has come last.
+    pub(super) heard: Option<PathId>,
     /// When a sender or receiver report is due.
     report_at: Time,
     /// Whether media has been sent since the last one.
@@ -63,12 +54,11 @@ pub struct RtpEndpoint {
     cname: Vec<u8>,
     /// The rate that the application has heard last.
     told: Option<Rate>,
-    sample: MediaSample,
+    pub(super) sample: MediaSample,
     /// The time with a target in s, and the target's integral over it in bit.
     targets: (Option<Time>, f64, f64),
-    delays: (f64, u64),
     pacing_delays: (f64, u64),
-    stats: Stats,
+    pub(super) stats: Stats,
     outputs: VecDeque<Output>,
 }
 
@@ -80,32 +70,27 @@ impl RtpEndpoint {
         };
         let mut rng = site.streams.stream(&site.name("rtp"));
         let cname = format!("{:024x}", u128::from(rng.bits()) << 32 | u128::from(rng.bits() as u32));
-        let control = config.cc.build();
-        let target = control.limits().target;
         let source = u32::from(ports[1]);
+        let seed = if config.has_several() { rng.bits() } else { 0 };
+        let paths = Paths::new(config, site.mtus, source, seed);
+        let sample = paths.all[usize::from(config.path)].sample;
+        let expected = if config.scheduler.is_some() { site.mtus.len() } else { 0 };
         Self {
             ports,
-            paths: site.mtus.len(),
-            path: PathId(config.path),
             ip_bytes: site.ip.header_bytes(),
-            mtu: site.mtus[usize::from(config.path)],
-            control,
-            pacer: Pacer::default(),
+            paths,
             budget: Budget::new(config.retransmission_share),
-            media: History::default(),
-            retransmissions: History::default(),
+            next: [FIRST; 2],
             inbound: [source, source | RETRANSMISSIONS].map(Inbound::new),
-            missing: Missing::new(config.nack_interval, config.nack_limit),
-            feedback_at: Time::NEVER,
-            last_feedback: None,
+            missing: Missing::new(config.nack_interval, config.nack_limit, expected),
+            heard: None,
             report_at: Time::NEVER,
             has_sent: false,
             rng,
             cname: cname.into_bytes(),
             told: None,
-            sample: MediaSample::new(target),
+            sample,
             targets: (None, 0.0, 0.0),
-            delays: (0.0, 0),
             pacing_delays: (0.0, 0),
             stats: Stats::default(),
             outputs: VecDeque::with_capacity(4),
@@ -113,28 +98,32 @@ impl RtpEndpoint {
         }
     }
 
-    fn ssrc(&self) -> u32 {
+    pub(super) fn ssrc(&self) -> u32 {
         self.ports[0].into()
     }
 
     /// The time in ticks of the media's clock.
-    fn ticks(&self, now: Time) -> u32 {
+    pub(super) fn ticks(&self, now: Time) -> u32 {
         (u128::from(now.as_nanos()) * u128::from(self.config.clock_hz) / 1_000_000_000) as u32
     }
 
-    fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: Event) {
         self.outputs.push_back(Output::Event(event));
     }
 
+    pub(super) fn events(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.outputs.extend(events.into_iter().map(Output::Event));
+    }
+
     /// Tells the application what its encoder is to make, if that is news.
-    fn tell_target(&mut self, now: Time) {
+    pub(super) fn tell_target(&mut self, now: Time) {
         let (last, seconds, bits) = &mut self.targets;
         if let (Some(before), Some(told)) = (last.replace(now), self.told) {
             let since = now.saturating_since(before).as_secs_f64();
             *seconds += since;
             *bits += since * told.bits_per_sec() as f64;
         }
-        let target = self.control.limits().target;
+        let target = self.paths.target();
         if self.told.replace(target) != Some(target) {
             self.event(Event::TargetRate(target));
         }
@@ -146,73 +135,96 @@ impl RtpEndpoint {
         }
         let Message { payload, more, .. } = *message;
         let longest = MAX_IP_PACKET_BYTES - self.ip_bytes - HEADER_BYTES - rtp::HEADER_BYTES;
-        let waiting = self.pacer.media_bytes() + u64::from(payload.length);
+        let waiting = self.paths.waiting() + u64::from(payload.length);
         if payload.length > longest || waiting > self.config.send_buffer.0 {
             self.stats.refused += 1;
             self.event(Event::Refused(payload));
             return;
         }
-        let timestamp = self.ticks(now);
-        self.pacer.push(Waiting { since: now, payload, marker: !more, timestamp, original: None });
-    }
-
-    /// Sends what the pacer lets leave now.
-    fn pace(&mut self, now: Time) {
-        let limits = self.control.limits();
-        while let Some(waiting) = self.pacer.pop(now) {
-            let Waiting { since, payload, marker, timestamp, original } = waiting;
-            let source = self.ssrc();
-            let (history, payload_type, ssrc) = match original {
-                None => (&mut self.media, self.config.payload_type, source),
-                Some(_) => {
-                    (&mut self.retransmissions, self.config.payload_type + 1, source | RETRANSMISSIONS)
-                }
-            };
-            let header = rtp::Header {
-                marker,
-                payload_type,
-                sequence: history.next() as u16,
-                timestamp,
-                ssrc,
-                original_sequence: original.map(|number| number as u16),
-            };
-            let datagram = Datagram {
-                source_port: self.ports[0],
-                destination_port: self.ports[1],
-                offset: payload.offset,
-                length: payload.length,
-                rtp: Some(header),
-            };
-            let size = self.ip_bytes + datagram.header_bytes() + payload.length;
-            history.push(now, size, payload, marker, timestamp);
-            self.pacer.on_sent(now, size, limits.pacing);
-            if original.is_some() {
-                self.stats.retransmissions_sent += 1;
-            } else {
-                self.stats.packets_sent += 1;
-                self.stats.bytes_sent += u64::from(payload.length);
-                self.pacing_delays.0 += now.saturating_since(since).as_millis_f64();
-                self.pacing_delays.1 += 1;
-            }
-            self.has_sent = true;
-            self.start_reports(now);
-            let (path, ecn) = (self.path, self.config.ecn.field());
-            let packet = Packet { path, ecn, size, body: Body::Udp(datagram) };
-            self.outputs.push_back(Output::Transmit(Box::new(packet)));
+        let (timestamp, number) = (self.ticks(now), self.next[0]);
+        self.next[0] += 1;
+        let waiting = Waiting { since: now, payload, marker: !more, timestamp, number, original: None };
+        for path in self.paths.carriers(now, payload.length) {
+            self.paths[path].pacer.push(waiting);
         }
     }
 
-    fn transmit_rtcp(&mut self, packets: Vec<rtcp::Packet>) {
+    /// Sends what the pacers let leave now.
+    fn pace(&mut self, now: Time) {
+        for path in self.paths.ids() {
+            while let Some(waiting) = self.paths[path].pacer.pop(now) {
+                let is_first = waiting.original.is_none() && !self.paths.has_sent(waiting.number);
+                self.transmit_media(now, path, &waiting);
+                if waiting.original.is_some() {
+                    self.stats.retransmissions_sent += 1;
+                } else if is_first {
+                    self.stats.packets_sent += 1;
+                    self.stats.bytes_sent += u64::from(waiting.payload.length);
+                    self.pacing_delays.0 += now.saturating_since(waiting.since).as_millis_f64();
+                    self.pacing_delays.1 += 1;
+                } else {
+                    self.paths[path].stats.copies_sent += 1;
+                }
+                self.has_sent = true;
+                self.start_reports(now);
+                if is_first {
+                    for idle in self.paths.to_probe(now, path) {
+                        self.transmit_media(now, idle, &waiting);
+                        self.paths[idle].stats.copies_sent += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends a packet of media on a path, or sends it again.
+    fn transmit_media(&mut self, now: Time, path: PathId, waiting: &Waiting) {
+        let Waiting { payload, marker, timestamp, original, .. } = *waiting;
+        let (mut number, mut payload_type, mut ssrc) =
+            (waiting.number, self.config.payload_type, self.ssrc());
+        if original.is_some() {
+            (payload_type, ssrc) = (payload_type + 1, ssrc | RETRANSMISSIONS);
+            number = self.next[1];
+            self.next[1] += 1;
+        }
+        let header = rtp::Header {
+            marker,
+            payload_type,
+            sequence: number as u16,
+            timestamp,
+            ssrc,
+            original_sequence: original.map(|number| number as u16),
+        };
+        let datagram = Datagram {
+            source_port: self.ports[0],
+            destination_port: self.ports[1],
+            offset: payload.offset,
+            length: payload.length,
+            rtp: Some(header),
+        };
+        let size = self.ip_bytes + datagram.header_bytes() + payload.length;
+        let sent = Sent::new(number, now, size, waiting);
+        self.paths[path].on_sent(original.is_some(), sent);
+        let packet = Packet { path, ecn: self.config.ecn.field(), size, body: Body::Udp(datagram) };
+        self.outputs.push_back(Output::Transmit(Box::new(packet)));
+    }
+
+    fn transmit_rtcp(&mut self, path: PathId, packets: Vec<rtcp::Packet>) {
         let [source_port, destination_port] = self.ports;
         let datagram = rtcp::Datagram { source_port, destination_port, packets };
         let size = self.ip_bytes + datagram.bytes();
         self.stats.rtcp_bytes_sent += u64::from(size);
         let body = Body::Rtcp(Box::new(datagram));
-        let packet = Packet { path: self.path, ecn: Ecn::NotEct, size, body };
+        let packet = Packet { path, ecn: Ecn::NotEct, size, body };
         self.outputs.push_back(Output::Transmit(Box::new(packet)));
     }
 
-    fn start_reports(&mut self, now: Time) {
+    /// The path for what is about no path: the one on which the peer's media comes.
+    fn path_to_peer(&self) -> PathId {
+        self.heard.unwrap_or(self.paths.current())
+    }
+
+    pub(super) fn start_reports(&mut self, now: Time) {
         if self.report_at.is_never() {
             self.report_at = now + self.report_interval();
         }
@@ -240,159 +252,12 @@ impl RtpEndpoint {
             rtcp::Packet::ReceiverReport { sender, blocks }
         };
         let name = rtcp::Packet::SourceDescription { source: sender, cname: self.cname.clone() };
-        self.transmit_rtcp(vec![report, name]);
+        self.transmit_rtcp(self.path_to_peer(), vec![report, name]);
         self.report_at = now + self.report_interval();
     }
 
-    fn receive(&mut self, now: Time, packet: &Packet) {
-        match &packet.body {
-            Body::Udp(datagram) if self.is_own(datagram.source_port, datagram.destination_port) => {
-                self.receive_media(now, packet.ecn, datagram);
-            }
-            Body::Rtcp(datagram) if self.is_own(datagram.source_port, datagram.destination_port) => {
-                datagram.packets.iter().for_each(|packet| self.receive_rtcp(now, packet));
-            }
-            _ => {}
-        }
-    }
-
-    const fn is_own(&self, source: u16, destination: u16) -> bool {
+    pub(super) const fn is_own(&self, source: u16, destination: u16) -> bool {
         destination == self.ports[0] && source == self.ports[1]
-    }
-
-    fn receive_media(&mut self, now: Time, ecn: Ecn, datagram: &Datagram) {
-        let Some(header) = datagram.rtp else {
-            self.stats.strangers += 1;
-            return;
-        };
-        let is_again = header.ssrc == self.inbound[1].ssrc();
-        if !is_again && header.ssrc != self.inbound[0].ssrc() {
-            self.stats.strangers += 1;
-            return;
-        }
-        let ticks = [self.ticks(now), header.timestamp];
-        let arrived = self.inbound[usize::from(is_again)].on_arrival(now, header.sequence, ecn, ticks);
-        let Arrived::New { number, missing_from } = arrived else {
-            self.stats.duplicates_received += 1;
-            return;
-        };
-        if self.feedback_at.is_never() {
-            let earliest = self.last_feedback.map_or(now, |last| last);
-            self.feedback_at = (earliest + self.config.feedback_interval).max(now + Duration::from_nanos(1));
-        }
-        self.start_reports(now);
-        if let Some(original) = header.original_sequence {
-            if !self.missing.remove(self.inbound[0].number(original)) {
-                self.stats.duplicates_received += 1;
-                return;
-            }
-            self.stats.packets_recovered += 1;
-        } else {
-            self.missing.remove(number);
-            if self.config.nack {
-                self.missing.add(now, missing_from..number);
-            }
-        }
-        self.stats.packets_received += 1;
-        self.stats.bytes_delivered += u64::from(datagram.length);
-        let payload = Payload { offset: datagram.offset, length: datagram.length };
-        self.event(Event::Received(Received::unordered(payload)));
-    }
-
-    fn receive_rtcp(&mut self, now: Time, packet: &rtcp::Packet) {
-        let (peer, own) = (self.inbound[0].ssrc(), self.ssrc());
-        match packet {
-            rtcp::Packet::CongestionFeedback(feedback) if feedback.sender == peer => {
-                self.receive_feedback(now, feedback);
-            }
-            rtcp::Packet::Nack(nack) if nack.sender == peer && nack.media == own => {
-                self.send_again(now, nack);
-            }
-            rtcp::Packet::PictureLoss { sender, media } if *sender == peer && *media == own => {
-                self.stats.key_frame_requests_received += 1;
-                self.event(Event::KeyFrameRequested);
-            }
-            rtcp::Packet::SenderReport { sender, info, .. } if *sender == peer => {
-                self.inbound[0].on_sender_report(now, info.ntp);
-            }
-            rtcp::Packet::ReceiverReport { sender, .. } if *sender == peer => {}
-            rtcp::Packet::SourceDescription { source, .. } if *source == peer => {}
-            _ => self.stats.strangers += 1,
-        }
-    }
-
-    /// RFC 4588: what is asked for is sent again, once within `nack_interval`, as far as the budget goes.
-    fn send_again(&mut self, now: Time, nack: &Nack) {
-        let target = self.control.limits().target;
-        for sequence in nack.sequences() {
-            let number = self.media.number(sequence);
-            let is_waiting = self.pacer.has_retransmission(number);
-            let Some(sent) = self.media.get_mut(number) else {
-                self.stats.retransmissions_denied += 1;
-                continue;
-            };
-            let interval = self.config.nack_interval;
-            if is_waiting || sent.again.is_some_and(|before| now.saturating_since(before) < interval) {
-                continue;
-            }
-            if !self.budget.take(now, sent.size, target) {
-                self.stats.retransmissions_denied += 1;
-                continue;
-            }
-            sent.again = Some(now);
-            let (payload, marker, timestamp) = (sent.payload, sent.marker, sent.timestamp);
-            self.pacer.push(Waiting { since: now, payload, marker, timestamp, original: Some(number) });
-        }
-    }
-
-    fn receive_feedback(&mut self, now: Time, feedback: &CongestionFeedback) {
-        self.stats.feedback_received += 1;
-        let made = unwrapped(now, feedback.timestamp);
-        let mut news = Vec::new();
-        for stream in &feedback.streams {
-            let history = if stream.ssrc == self.ssrc() {
-                &mut self.media
-            } else if stream.ssrc == self.ssrc() | RETRANSMISSIONS {
-                &mut self.retransmissions
-            } else {
-                self.stats.strangers += 1;
-                continue;
-            };
-            self.stats.unknown_reports += history.take(stream, made, &mut news) as u64;
-        }
-        news.sort_by_key(|report| report.sent);
-        self.stats.ce_reported += marked(&news) as u64;
-        self.stats.packets_lost += news.iter().filter(|report| report.arrival.is_none()).count() as u64;
-        let last = news.iter().rev().find_map(|report| Some((report.sent, report.arrival?.0)));
-        let Some((sent, arrived)) = last else { return };
-        // The time at the receiver is no part of the round trip.
-        let rtt = now.saturating_since(sent).saturating_sub(made.saturating_since(arrived));
-        self.control.on_feedback(&Feedback { now, rtt, packets: &news });
-        self.observe(now, rtt, &news);
-        self.tell_target(now);
-    }
-
-    /// Keeps what traces and scalars say of this feedback.
-    fn observe(&mut self, now: Time, rtt: Duration, news: &[PacketReport]) {
-        let delays = news.iter().filter_map(|report| {
-            report.arrival.map(|(at, _)| (at.as_nanos() as f64 - report.sent.as_nanos() as f64) / 1e6)
-        });
-        let (sum, count) = delays.fold((0.0, 0u64), |(sum, count), delay| (sum + delay, count + 1));
-        self.delays.0 += sum;
-        self.delays.1 += count;
-        let window = Duration::from_millis(500);
-        let since = Time::from_nanos(now.as_nanos().saturating_sub(window.as_nanos()));
-        let bytes = self.media.bytes_since(since) + self.retransmissions.bytes_since(since);
-        let limits = self.control.limits();
-        self.sample = MediaSample {
-            reports: self.stats.feedback_received,
-            target: limits.target,
-            pacing: limits.pacing,
-            sending_bits_per_sec: bytes * 8 * 2,
-            one_way_delay_ms: sum / count as f64,
-            rtt: Some(rtt),
-            loss: (news.len() as u64 - count) as f64 / news.len() as f64,
-        };
     }
 
     /// Does what is due: retransmission requests, feedback, reports, and packets whose turn it is.
@@ -402,56 +267,68 @@ impl RtpEndpoint {
             self.stats.nacks_sent += due.len() as u64;
             let sequences = due.into_iter().map(|number| number as u16);
             let nack = Nack::of(self.ssrc(), self.inbound[0].ssrc(), sequences);
-            self.transmit_rtcp(vec![rtcp::Packet::Nack(nack)]);
+            self.transmit_rtcp(self.path_to_peer(), vec![rtcp::Packet::Nack(nack)]);
         }
-        if self.feedback_at <= now {
-            self.send_feedback(now);
+        for path in self.paths.ids() {
+            if self.paths[path].feedback_at <= now {
+                self.send_feedback(now, path);
+            }
         }
         if self.report_at <= now {
             self.report(now);
         }
+        let (left, events) = self.paths.work(now);
+        if !left.is_empty() || !events.is_empty() {
+            self.events(events);
+            for path in left {
+                self.paths.move_waiting(now, path);
+            }
+            self.tell_target(now);
+        }
         self.pace(now);
     }
 
-    fn send_feedback(&mut self, now: Time) {
-        let room = self.mtu.saturating_sub(self.ip_bytes + HEADER_BYTES + FEEDBACK_OVERHEAD);
+    /// Reports on what has come on a path, on the same path.
+    fn send_feedback(&mut self, now: Time, id: PathId) {
+        let sender = self.ssrc();
+        let path = &mut self.paths[id];
+        let room = path.mtu.saturating_sub(self.ip_bytes + HEADER_BYTES + FEEDBACK_OVERHEAD);
         // Each metric has two bytes; with both streams in one packet, each has half of the room.
         let most = (room / 2 / 2).saturating_sub(4) as usize;
-        let [media, again] = &mut self.inbound;
+        let [media, again] = &mut path.arrived;
         let parts: [Vec<_>; 2] = [media, again]
             .map(|stream| if stream.has_news() { stream.report(now, most) } else { Vec::new() });
+        path.on_feedback_sent(now);
         let count = parts.iter().map(Vec::len).max().unwrap_or(0);
         let mut parts = parts.map(Vec::into_iter);
         for _ in 0..count {
             let streams = parts.iter_mut().filter_map(Iterator::next).collect();
-            let timestamp = (ntp(now) >> 16) as u32;
-            let feedback = CongestionFeedback { sender: self.ssrc(), streams, timestamp };
+            let feedback = CongestionFeedback { sender, streams, timestamp: (ntp(now) >> 16) as u32 };
             self.stats.feedback_sent += 1;
-            self.transmit_rtcp(vec![rtcp::Packet::CongestionFeedback(feedback)]);
+            self.transmit_rtcp(id, vec![rtcp::Packet::CongestionFeedback(feedback)]);
         }
-        self.last_feedback = Some(now);
-        self.feedback_at = Time::NEVER;
     }
 
-    fn timeout(&self) -> Time {
-        [self.pacer.next(), self.missing.next(), self.feedback_at, self.report_at]
-            .into_iter()
-            .min()
-            .expect("there are four")
+    /// The application wants another path.
+    fn set_primary(&mut self, now: Time, path: PathId) {
+        if !self.paths.may_request(path) {
+            return self.event(Event::Unsupported(Command::SetPrimary(path).name()));
+        }
+        let before = self.paths.current();
+        let event = self.paths.request(now, path);
+        self.events(event);
+        if self.paths.current() != before {
+            self.paths.move_waiting(now, before);
+            self.tell_target(now);
+        }
     }
-}
 
-/// A time as NTP has it: seconds, and in the lower half their fraction. The run begins at 0.
-fn ntp(now: Time) -> u64 {
-    ((u128::from(now.as_nanos()) << 32) / 1_000_000_000) as u64
-}
-
-/// The time nearest to `now` whose NTP form has these middle 32 bits.
-fn unwrapped(now: Time, middle: u32) -> Time {
-    let near = ntp(now) >> 16;
-    let distance = middle.wrapping_sub(near as u32) as i32;
-    let exact = u128::from(near.saturating_add_signed(distance.into()));
-    Time::from_nanos(((exact * 1_000_000_000) >> 16) as u64)
+    /// What is kept: packets sent, numbers seen, and packets missing.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize, usize) {
+        let sent = self.paths.all.iter().flat_map(|path| &path.sent).map(super::history::History::len).sum();
+        (sent, self.inbound.iter().map(Inbound::len).sum(), self.missing.len())
+    }
 }
 
 impl Transport for Config {
@@ -487,15 +364,17 @@ impl Endpoint for RtpEndpoint {
             Input::Packet(packet) => self.receive(now, &packet),
             Input::Command(Command::Connect) => {
                 self.event(Event::Connected);
+                let event = self.paths.open(now);
+                self.events(event);
                 self.tell_target(now);
             }
             Input::Command(Command::RequestKeyFrame) => {
                 let (sender, media) = (self.ssrc(), self.inbound[0].ssrc());
-                self.transmit_rtcp(vec![rtcp::Packet::PictureLoss { sender, media }]);
+                self.transmit_rtcp(self.path_to_peer(), vec![rtcp::Packet::PictureLoss { sender, media }]);
             }
             Input::Command(Command::Abort) => self.event(Event::Closed(CloseReason::Aborted)),
             Input::Command(Command::Shutdown) => self.event(Event::Closed(CloseReason::Shutdown)),
-            Input::Command(Command::SetPrimary(path)) if path.index() < self.paths => self.path = path,
+            Input::Command(Command::SetPrimary(path)) => self.set_primary(now, path),
             Input::Command(command) => self.event(Event::Unsupported(command.name())),
             Input::Timeout => {}
         }
@@ -503,7 +382,9 @@ impl Endpoint for RtpEndpoint {
     }
 
     fn poll_output(&mut self, _now: Time) -> Output {
-        self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.timeout()))
+        self.outputs.pop_front().unwrap_or_else(|| {
+            Output::Timeout(self.paths.next().min(self.missing.next()).min(self.report_at))
+        })
     }
 }
 
@@ -521,8 +402,19 @@ impl Observed for RtpEndpoint {
         self.stats.count(report);
         let (_, seconds, bits) = self.targets;
         report.scalar(MEAN_TARGET_KBIT_PER_S, bits / seconds / 1e3);
-        report.mean(MEAN_DELAY_MS, self.delays.0, self.delays.1);
+        let delays = self.paths.all.iter().map(|path| path.delays);
+        let (sum, count) = delays.fold((0.0, 0), |all, path| (all.0 + path.0, all.1 + path.1));
+        report.mean(MEAN_DELAY_MS, sum, count);
         report.mean(MEAN_PACING_DELAY_MS, self.pacing_delays.0, self.pacing_delays.1);
+        if !self.paths.are_several() {
+            return;
+        }
+        for (index, path) in self.paths.all.iter().enumerate() {
+            let mut section = report.section(&format!("path{index}"));
+            path.stats.count(&mut section);
+            section.mean(MEAN_DELAY_MS, path.delays.0, path.delays.1);
+            section.scalar(SRTT_MS, path.srtt.map_or(f64::NAN, Duration::as_millis_f64));
+        }
     }
 }
 

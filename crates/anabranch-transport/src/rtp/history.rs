@@ -1,7 +1,9 @@
-//! What has been sent, until feedback says what became of it and for as long as it may be asked for again.
+//! What has been sent on a path, until feedback says what became of it and for as long as it may be asked for
+//! again.
 
 use std::collections::VecDeque;
 
+use super::pacer::Waiting;
 use super::stream::{FIRST, extend};
 use crate::cc::media::PacketReport;
 use crate::flow::{Ecn, Payload};
@@ -9,14 +11,15 @@ use crate::time::{Duration, Time};
 use crate::wire::rtcp::StreamReport;
 
 /// For how long a packet is kept.
-const KEPT: Duration = Duration::from_secs(5);
-/// How many packets are kept of each stream at most: half of the numbers, so that each number means one
-/// packet.
+pub(super) const KEPT: Duration = Duration::from_secs(5);
+/// How many packets are kept of each stream at most, and how far their numbers are apart: half of the
+/// numbers, so that each number means one packet.
 const MOST: usize = 1 << 15;
 
 /// A packet that has been sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
+    pub(super) number: u64,
     pub(super) at: Time,
     pub(super) size: u32,
     pub(super) payload: Payload,
@@ -34,11 +37,17 @@ enum Fate {
     Lost,
 }
 
-/// What was sent on a stream.
+impl Sent {
+    /// What has waited is sent now.
+    pub(super) const fn new(number: u64, at: Time, size: u32, waiting: &Waiting) -> Self {
+        let Waiting { payload, marker, timestamp, .. } = *waiting;
+        Self { number, at, size, payload, marker, timestamp, again: None, fate: Fate::InFlight }
+    }
+}
+
+/// What was sent of a stream on a path, in the order of the numbers, of which others have gone elsewhere.
 #[derive(Debug)]
 pub(super) struct History {
-    /// The number of the first packet that is kept.
-    first: u64,
     packets: VecDeque<Sent>,
     /// The number behind the last one that has been reported on, whether it arrived or not.
     judged: u64,
@@ -46,32 +55,33 @@ pub(super) struct History {
 
 impl Default for History {
     fn default() -> Self {
-        Self { first: FIRST, packets: VecDeque::new(), judged: FIRST }
+        Self { packets: VecDeque::new(), judged: FIRST }
     }
 }
 
 impl History {
-    /// The number of the next packet.
-    pub(super) fn next(&self) -> u64 {
-        self.first + self.packets.len() as u64
+    /// The number behind the highest one.
+    fn next(&self) -> u64 {
+        self.packets.back().map_or(FIRST, |last| last.number + 1)
     }
 
     /// Keeps a packet that is sent now.
-    pub(super) fn push(&mut self, at: Time, size: u32, payload: Payload, marker: bool, timestamp: u32) {
-        let is_old = |first: &Sent| at.saturating_since(first.at) > KEPT;
-        while self.packets.len() >= MOST || self.packets.front().is_some_and(is_old) {
+    pub(super) fn push(&mut self, sent: Sent) {
+        let is_old = |first: &Sent| {
+            sent.at.saturating_since(first.at) > KEPT
+                || sent.number.saturating_sub(first.number) >= MOST as u64
+        };
+        while self.packets.front().is_some_and(is_old) {
             self.packets.pop_front();
-            self.first += 1;
         }
-        self.packets.push_back(Sent {
-            at,
-            size,
-            payload,
-            marker,
-            timestamp,
-            again: None,
-            fate: Fate::InFlight,
-        });
+        match self.place(sent.number) {
+            Ok(place) => self.packets[place] = sent,
+            Err(place) => self.packets.insert(place, sent),
+        }
+    }
+
+    fn place(&self, number: u64) -> Result<usize, usize> {
+        self.packets.binary_search_by_key(&number, |sent| sent.number)
     }
 
     /// The number of the packet that these 16 bits mean.
@@ -80,8 +90,14 @@ impl History {
     }
 
     /// The packet with this number, if it is kept.
+    pub(super) fn get(&self, number: u64) -> Option<&Sent> {
+        self.packets.get(self.place(number).ok()?)
+    }
+
+    /// The packet with this number, if it is kept, to be changed.
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Sent> {
-        self.packets.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+        let place = self.place(number).ok()?;
+        self.packets.get_mut(place)
     }
 
     /// Takes a report made at the receiver's time `made`, and adds what it says of packets whose fate was not
@@ -97,7 +113,7 @@ impl History {
                 unknown += 1;
                 continue;
             };
-            last = Some(number);
+            last = Some((number, sent.at));
             if sent.fate != Fate::InFlight {
                 continue;
             }
@@ -106,9 +122,11 @@ impl History {
             let arrived = Time::from_nanos(made.as_nanos().saturating_sub(ago));
             news.push(PacketReport { sent: sent.at, size: sent.size, arrival: Some((arrived, arrival.ecn)) });
         }
-        let last = last.unwrap_or(0);
-        for number in self.judged.max(self.first)..last {
-            if let Some(sent) = self.get_mut(number).filter(|sent| sent.fate == Fate::InFlight) {
+        let Some((last, sent_at)) = last else { return unknown };
+        let from = self.place(self.judged).unwrap_or_else(|place| place);
+        for sent in self.packets.range_mut(from..).take_while(|sent| sent.number < last) {
+            // A packet that waited for another path first may have left after those behind it.
+            if sent.fate == Fate::InFlight && sent.at <= sent_at {
                 sent.fate = Fate::Lost;
                 news.push(PacketReport { sent: sent.at, size: sent.size, arrival: None });
             }
@@ -120,6 +138,12 @@ impl History {
     /// The sizes of the packets that were sent since `from`, in bytes.
     pub(super) fn bytes_since(&self, from: Time) -> u64 {
         self.packets.iter().rev().take_while(|sent| sent.at >= from).map(|sent| u64::from(sent.size)).sum()
+    }
+
+    /// How many packets are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
     }
 }
 
@@ -133,12 +157,16 @@ mod tests {
     use super::*;
     use crate::wire::rtcp::Metric;
 
-    fn history(count: u64) -> History {
+    fn sent(number: u64, at_ms: u64) -> Sent {
+        let (number, at) = (FIRST + number, Time::from_millis(at_ms));
+        let payload = Payload { offset: number, length: 1 };
+        let waiting = Waiting { since: at, payload, marker: false, timestamp: 0, number, original: None };
+        Sent::new(number, at, 100, &waiting)
+    }
+
+    fn history(numbers: impl IntoIterator<Item = u64>) -> History {
         let mut history = History::default();
-        for number in 0..count {
-            let payload = Payload { offset: number, length: 1 };
-            history.push(Time::from_millis(number), 100, payload, false, 0);
-        }
+        numbers.into_iter().for_each(|number| history.push(sent(number, number)));
         history
     }
 
@@ -160,7 +188,7 @@ mod tests {
 
     #[test]
     fn each_packet_has_one_fate() {
-        let mut history = history(6);
+        let mut history = history(0..6);
         let first = report(0, &[true, false, true, false]);
         assert_eq!(fates(&mut history, &first), [(0, true), (2, true), (1, false)]);
         assert_eq!(fates(&mut history, &first), []);
@@ -170,8 +198,19 @@ mod tests {
     }
 
     #[test]
+    fn what_went_elsewhere_is_not_lost_here() {
+        let mut history = history([0, 3, 4, 9]);
+        let all = report(0, &[true, false, false, false, true]);
+        assert_eq!(fates(&mut history, &all), [(0, true), (4, true), (3, false)]);
+        // 7 has come from another path, and leaves after 9.
+        history.push(sent(7, 10));
+        assert_eq!(fates(&mut history, &report(9, &[true])), [(9, true)]);
+        assert_eq!(fates(&mut history, &report(7, &[true])), [(10, true)]);
+    }
+
+    #[test]
     fn reports_on_unknown_packets_are_counted() {
-        let mut history = history(2);
+        let mut history = history(0..2);
         let mut news = Vec::new();
         assert_eq!(history.take(&report(1, &[true, true, false, true]), Time::from_secs(3), &mut news), 2);
         assert_eq!(history.take(&report(40_000, &[true]), Time::ZERO, &mut news), 1);
@@ -180,10 +219,15 @@ mod tests {
 
     #[test]
     fn what_is_old_is_forgotten() {
-        let mut history = history(10);
+        let mut history = history(0..10);
         assert_eq!(history.bytes_since(Time::from_millis(7)), 300);
-        history.push(Time::from_millis(5_005), 100, Payload { offset: 0, length: 1 }, true, 0);
-        assert!(history.get_mut(FIRST + 4).is_none() && history.get_mut(FIRST + 5).is_some());
+        history.push(sent(10, 5_005));
+        assert!(history.get(FIRST + 4).is_none() && history.get(FIRST + 5).is_some());
         assert_eq!(history.next(), FIRST + 11);
+        // Numbers mean one packet each, however few of them there are.
+        history.push(sent((1 << 15) + 5, 5_006));
+        assert!(history.get(FIRST + 5).is_none() && history.get(FIRST + 6).is_some());
+        history.push(sent(1 << 17, 5_006));
+        assert_eq!(history.len(), 1);
     }
 }

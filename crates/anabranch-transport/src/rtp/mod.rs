@@ -8,22 +8,42 @@
 //! [`Command::RequestKeyFrame`].
 //!
 //! RTCP travels on the port of the media (RFC 5761), feedback in packets of reduced size (RFC 5506). Known
-//! deviations: there is one path; reports are sent at `report_interval`, drawn from half to one and a half of
-//! it (RFC 3550 section 6.2 makes the interval longer where the session's rate is low).
+//! deviation: reports are sent at `report_interval`, drawn from half to one and a half of it (RFC 3550
+//! section 6.2 makes the interval longer where the session's rate is low).
+//!
+//! # Several paths
+//! With a `policy` media is sent on one path at a time, with a `scheduler` on several; copies of a packet are
+//! equal but for the path (RFC 7198), and the receiver takes the first one. Each path has a congestion
+//! control, a pacer and feedback of its own: a report is about what came on the path that it is sent on, so
+//! that the delays of two paths never meet in one estimator. This needs nothing that is not in packets of RTP
+//! on one path, where Multipath RTP (draft-ietf-avtcore-mprtp-03) has an extension with numbers by path and
+//! reports that name it.
 
+mod arrivals;
 mod config;
 mod endpoint;
 mod history;
+#[cfg(test)]
+mod hostile;
+mod input;
 mod pacer;
+mod path;
+mod paths;
+#[cfg(test)]
+mod properties;
 mod receiver;
 mod stats;
 mod stream;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_paths;
 
 pub use config::Config;
 pub use endpoint::RtpEndpoint;
-pub use stats::{SCALARS, Stats};
+pub use stats::{PathStats, SCALARS, Stats};
 
 use crate::capabilities::{Capabilities, Messages, Numbering};
 

@@ -14,6 +14,8 @@ pub(super) struct Waiting {
     pub(super) payload: Payload,
     pub(super) marker: bool,
     pub(super) timestamp: u32,
+    /// Its number, and in a retransmission 0: that has one of another stream, which it gets when it leaves.
+    pub(super) number: u64,
     /// The number that it had first, in a retransmission.
     pub(super) original: Option<u64>,
 }
@@ -48,9 +50,31 @@ impl Pacer {
         self.retransmissions.iter().any(|packet| packet.original == Some(original))
     }
 
+    /// Whether a packet of media with this number waits.
+    pub(super) fn has_media(&self, number: u64) -> bool {
+        self.media.iter().any(|packet| packet.number == number)
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.media.is_empty() && self.retransmissions.is_empty()
+    }
+
+    /// How long it takes until all media that waits has left.
+    pub(super) fn wait(&self, now: Time, pace: Rate) -> Duration {
+        let nanos = self.media_bytes.saturating_mul(8 * 1_000_000_000) / pace.bits_per_sec().max(1);
+        self.next.saturating_since(now) + Duration::from_nanos(nanos)
+    }
+
+    /// Takes out everything that waits, retransmissions first.
+    pub(super) fn drain(&mut self) -> Vec<Waiting> {
+        self.media_bytes = 0;
+        self.retransmissions.drain(..).chain(self.media.drain(..)).collect()
+    }
+
     /// When the next packet leaves; [`Time::NEVER`] if none waits.
     pub(super) fn next(&self) -> Time {
-        if self.media.is_empty() && self.retransmissions.is_empty() { Time::NEVER } else { self.next }
+        if self.is_empty() { Time::NEVER } else { self.next }
     }
 
     /// The packet that leaves now, if there is one.
@@ -111,7 +135,7 @@ mod tests {
 
     fn packet(original: Option<u64>) -> Waiting {
         let payload = Payload { offset: 0, length: 1_000 };
-        Waiting { since: Time::ZERO, payload, marker: false, timestamp: 0, original }
+        Waiting { since: Time::ZERO, payload, marker: false, timestamp: 0, number: 0, original }
     }
 
     #[test]
@@ -128,6 +152,8 @@ mod tests {
         assert!(pacer.pop(Time::from_millis(7)).is_none());
         assert!(pacer.pop(Time::from_millis(8)).is_some());
         assert_eq!(pacer.media_bytes(), 1_000);
+        assert_eq!(pacer.wait(Time::from_millis(8), RATE), Duration::from_millis(8));
+        assert!(pacer.drain().len() == 1 && pacer.is_empty() && pacer.media_bytes() == 0);
     }
 
     #[test]

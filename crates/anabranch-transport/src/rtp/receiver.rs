@@ -1,24 +1,26 @@
-//! The receiving half: what has arrived, what is missing, and what is reported of it.
+//! The receiving half, over all paths: what has arrived, what is missing, and what sender and receiver
+//! reports say of it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::stream::{FIRST, extend};
-use crate::flow::Ecn;
+use crate::flow::{PathId, PathSet};
 use crate::time::{Duration, Time};
-use crate::wire::rtcp::{MOST_METRICS, Metric, ReportBlock, StreamReport};
+use crate::wire::rtcp::ReportBlock;
+
+/// How many numbers behind the highest one are told apart: those that are older count as copies.
+const WINDOW: usize = 1 << 14;
+/// How far before the first packet that arrives an earlier one may come, over a slower path.
+const BEFORE_FIRST: u64 = 128;
 
 /// An incoming stream.
 #[derive(Debug)]
 pub(super) struct Inbound {
     ssrc: u32,
-    /// The number of the first packet in `arrivals`.
+    /// The number of the first packet in `seen`.
     first: u64,
-    /// When each packet from there on arrived, and with which ECN field.
-    arrivals: VecDeque<Option<(Time, Ecn)>>,
-    /// The number behind the last packet that has been reported on.
-    reported: u64,
-    /// Whether something has arrived since the last report.
-    has_news: bool,
+    /// Whether each packet from there on has arrived.
+    seen: VecDeque<bool>,
     statistics: Statistics,
 }
 
@@ -43,8 +45,8 @@ struct Statistics {
 pub(super) enum Arrived {
     /// A packet that had arrived before, or is too old to tell.
     Again,
-    /// A packet that is new; those from the number on to it are missing.
-    New { number: u64, missing_from: u64 },
+    /// A packet that is new; those from this number on to it are missing.
+    New { missing_from: u64 },
 }
 
 impl Inbound {
@@ -57,7 +59,7 @@ impl Inbound {
             jitter: 0.0,
             sender_report: None,
         };
-        Self { ssrc, first: FIRST, arrivals: VecDeque::new(), reported: FIRST, has_news: false, statistics }
+        Self { ssrc, first: FIRST, seen: VecDeque::new(), statistics }
     }
 
     pub(super) const fn ssrc(&self) -> u32 {
@@ -66,7 +68,7 @@ impl Inbound {
 
     /// The number behind the highest one that has arrived.
     fn next(&self) -> u64 {
-        self.first + self.arrivals.len() as u64
+        self.first + self.seen.len() as u64
     }
 
     /// The number that these 16 bits mean.
@@ -75,74 +77,47 @@ impl Inbound {
     }
 
     /// A packet arrives; `ticks` is now in the clock of its time stamp.
-    pub(super) fn on_arrival(
-        &mut self,
-        now: Time,
-        sequence: u16,
-        ecn: Ecn,
-        [ticks, timestamp]: [u32; 2],
-    ) -> Arrived {
-        let number = self.number(sequence);
+    pub(super) fn on_arrival(&mut self, number: u64, [ticks, timestamp]: [u32; 2]) -> Arrived {
         if self.statistics.base.is_none() {
-            self.statistics.base = Some(number);
-            (self.first, self.reported) = (number, number);
+            self.first = number.saturating_sub(BEFORE_FIRST);
+            self.seen.resize((number - self.first) as usize, false);
         }
-        let next = self.next();
-        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
-        let Some(index) = index else { return Arrived::Again };
-        if number >= next {
-            self.arrivals.resize(index + 1, None);
-        }
-        if self.arrivals[index].is_some() {
+        let missing_from = self.next().min(number);
+        if !self.see(number) {
             return Arrived::Again;
         }
-        self.arrivals[index] = Some((now, ecn));
-        while self.arrivals.len() > usize::from(MOST_METRICS) {
-            self.arrivals.pop_front();
-            self.first += 1;
-        }
-        self.has_news = true;
         let statistics = &mut self.statistics;
+        statistics.base = Some(statistics.base.map_or(number, |base| base.min(number)));
         statistics.received += 1;
         // RFC 3550 section A.8.
         let transit = i64::from(ticks.wrapping_sub(timestamp) as i32);
         if let Some(before) = statistics.transit.replace(transit) {
             statistics.jitter += ((transit - before).abs() as f64 - statistics.jitter) / 16.0;
         }
-        Arrived::New { number, missing_from: next.min(number) }
+        Arrived::New { missing_from }
     }
 
-    /// Whether something has arrived since the last report.
-    pub(super) const fn has_news(&self) -> bool {
-        self.has_news
+    /// The packet with this number is there, in this stream or as a retransmission. Returns whether that is
+    /// news.
+    pub(super) fn see(&mut self, number: u64) -> bool {
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        let Some(index) = index else { return false };
+        if index >= self.seen.len() {
+            self.seen.resize(index + 1, false);
+        }
+        if std::mem::replace(&mut self.seen[index], true) {
+            return false;
+        }
+        let beyond = self.seen.len().saturating_sub(WINDOW);
+        self.seen.drain(..beyond);
+        self.first += beyond as u64;
+        true
     }
 
-    /// Reports on what is new and, in case that one got lost, on what the last report was about. `now` is the
-    /// report's time, and each part of the report is about at most `most` packets.
-    pub(super) fn report(&mut self, now: Time, most: usize) -> Vec<StreamReport> {
-        let metric = |arrival: &Option<(Time, Ecn)>| match *arrival {
-            Some((at, ecn)) => {
-                let ago = now.saturating_since(at).as_nanos();
-                Metric::arrived(
-                    ecn,
-                    u64::try_from(u128::from(ago) * 1_024 / 1_000_000_000).unwrap_or(u64::MAX),
-                )
-            }
-            None => Metric::MISSING,
-        };
-        let metrics: Vec<_> = self.arrivals.iter().map(metric).collect();
-        let parts = metrics.chunks(most.max(1)).zip((self.first..).step_by(most.max(1)));
-        let report = |(metrics, begin): (&[Metric], u64)| StreamReport {
-            ssrc: self.ssrc,
-            begin: begin as u16,
-            metrics: metrics.to_vec(),
-        };
-        let parts = parts.map(report).collect();
-        self.arrivals.drain(..(self.reported.max(self.first) - self.first) as usize);
-        self.first = self.reported.max(self.first);
-        self.reported = self.next();
-        self.has_news = false;
-        parts
+    /// How many numbers it tells apart.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.seen.len()
     }
 
     /// A sender report with this time came.
@@ -177,26 +152,59 @@ impl Inbound {
 }
 
 /// Packets of media that are missing, and when they are asked for.
+///
+/// A packet counts as lost once a later one has come on every path that is in use: on one path at once, and
+/// on several when none of them can bring it any more. A path is in use as long as its last two packets have
+/// come within `interval`, and at first all those are that are `expected` to be.
 #[derive(Debug)]
 pub(super) struct Missing {
     interval: Duration,
     limit: u8,
-    /// By number: how often each has been asked for, and when it is asked for next.
-    packets: BTreeMap<u64, (u8, Time)>,
+    packets: BTreeMap<u64, Wanted>,
+    /// When the last two packets have come on each path, the earlier one first.
+    heard: Vec<[Time; 2]>,
+    /// How many paths bring packets at the same time.
+    expected: usize,
+}
+
+/// A packet that is missing.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    asked: u8,
+    /// When it is asked for next.
+    at: Time,
+    /// The paths on which a later one has come.
+    passed: PathSet,
 }
 
 /// At most so many packets are missing at a time; the oldest ones are given up.
 const MOST_MISSING: usize = 1_000;
 
 impl Missing {
-    pub(super) const fn new(interval: Duration, limit: u8) -> Self {
-        Self { interval, limit, packets: BTreeMap::new() }
+    pub(super) const fn new(interval: Duration, limit: u8, expected: usize) -> Self {
+        Self { interval, limit, packets: BTreeMap::new(), heard: Vec::new(), expected }
     }
 
-    /// These packets are missing from now on.
-    pub(super) fn add(&mut self, now: Time, numbers: std::ops::Range<u64>) {
+    /// A packet has come on this path, its first one or a copy.
+    pub(super) fn on_arrival(&mut self, now: Time, path: PathId, number: u64) {
+        if self.heard.is_empty() {
+            self.heard.resize(self.expected, [now; 2]);
+        }
+        if self.heard.len() <= path.index() {
+            self.heard.resize(path.index() + 1, [Time::ZERO; 2]);
+        }
+        let [_, last] = self.heard[path.index()];
+        self.heard[path.index()] = [last, now];
+        self.packets.range_mut(..number).for_each(|(_, wanted)| wanted.passed.insert(path));
+    }
+
+    /// These packets are missing from now on, as one behind them has come on this path.
+    pub(super) fn add(&mut self, now: Time, numbers: std::ops::Range<u64>, path: PathId) {
         let start = numbers.start.max(numbers.end.saturating_sub(MOST_MISSING as u64));
-        self.packets.extend((start..numbers.end).map(|number| (number, (0, now))));
+        let mut passed = PathSet::default();
+        passed.insert(path);
+        let wanted = Wanted { asked: 0, at: now, passed };
+        self.packets.extend((start..numbers.end).map(|number| (number, wanted)));
         while self.packets.len() > MOST_MISSING {
             self.packets.pop_first();
         }
@@ -207,23 +215,41 @@ impl Missing {
         self.packets.remove(&number).is_some()
     }
 
+    /// How many packets are missing.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// When this packet is asked for: the first time not before another path would have brought it.
+    fn due_at(&self, wanted: &Wanted) -> Time {
+        let waits_for = |(index, heard): (usize, &[Time; 2])| {
+            let has_passed = wanted.asked > 0 || wanted.passed.contains(PathId(index as u8));
+            if has_passed || heard[0] == Time::ZERO { Time::ZERO } else { heard[0] + self.interval }
+        };
+        self.heard.iter().enumerate().map(waits_for).fold(wanted.at, Time::max)
+    }
+
     /// When packets are asked for next; [`Time::NEVER`] if none is missing.
     pub(super) fn next(&self) -> Time {
-        self.packets.values().map(|&(_, at)| at).min().unwrap_or(Time::NEVER)
+        self.packets.values().map(|wanted| self.due_at(wanted)).min().unwrap_or(Time::NEVER)
     }
 
     /// The packets to ask for now, in order. One that has been asked for as often as allowed is given up when
     /// it would be asked for again.
     pub(super) fn due(&mut self, now: Time) -> Vec<u64> {
         let (interval, limit) = (self.interval, self.limit);
-        self.packets.retain(|_, &mut (asked, at)| at > now || asked < limit);
-        let due = self.packets.iter_mut().filter(|(_, (_, at))| *at <= now);
-        due.map(|(&number, (asked, at))| {
-            *asked += 1;
-            *at = now + interval;
-            number
-        })
-        .collect()
+        self.packets.retain(|_, wanted| wanted.at > now || wanted.asked < limit);
+        let is_due = |wanted: &Wanted| self.due_at(wanted) <= now;
+        let due: Vec<u64> =
+            self.packets.iter().filter(|(_, wanted)| is_due(wanted)).map(|(number, _)| *number).collect();
+        for number in &due {
+            if let Some(wanted) = self.packets.get_mut(number) {
+                wanted.asked += 1;
+                wanted.at = now + interval;
+            }
+        }
+        due
     }
 }
 
@@ -231,50 +257,35 @@ impl Missing {
 mod tests {
     use super::*;
 
-    fn arrive(inbound: &mut Inbound, ms: u64, sequence: u16) -> Arrived {
-        inbound.on_arrival(Time::from_millis(ms), sequence, Ecn::NotEct, [0, 0])
+    const FAST: PathId = PathId(0);
+    const SLOW: PathId = PathId(1);
+
+    fn arrive(inbound: &mut Inbound, sequence: u16) -> Arrived {
+        let number = inbound.number(sequence);
+        inbound.on_arrival(number, [0, 0])
     }
 
     #[test]
     fn a_gap_is_missing_and_what_comes_again_is_seen() {
         let mut inbound = Inbound::new(1);
-        let new = |number, missing_from| Arrived::New {
-            number: FIRST + number,
-            missing_from: FIRST + missing_from,
-        };
-        assert_eq!(arrive(&mut inbound, 0, 5), new(5, 5));
-        assert_eq!(arrive(&mut inbound, 1, 8), new(8, 6));
-        assert_eq!(arrive(&mut inbound, 2, 7), new(7, 7));
-        assert_eq!(arrive(&mut inbound, 3, 7), Arrived::Again);
-        assert_eq!(arrive(&mut inbound, 3, 4), Arrived::Again);
+        let new = |missing_from| Arrived::New { missing_from: FIRST + missing_from };
+        assert_eq!(arrive(&mut inbound, 5), new(5));
+        assert_eq!(arrive(&mut inbound, 8), new(6));
+        assert_eq!(arrive(&mut inbound, 7), new(7));
+        assert_eq!(arrive(&mut inbound, 7), Arrived::Again);
+        assert_eq!(arrive(&mut inbound, 4), new(4), "it has come over a slower path");
         let block = inbound.block(Time::from_millis(4)).unwrap();
-        assert_eq!((block.fraction_lost, block.cumulative_lost, block.highest_sequence), (64, 1, 8));
-    }
-
-    #[test]
-    fn a_report_is_about_what_is_new_and_what_the_last_one_was_about() {
-        let mut inbound = Inbound::new(1);
-        for sequence in [0, 1, 3] {
-            arrive(&mut inbound, 1_000, sequence);
-        }
-        let now = Time::from_millis(1_250);
-        let ranges =
-            |parts: &[StreamReport]| parts.iter().map(|p| (p.begin, p.metrics.len())).collect::<Vec<_>>();
-        let first = inbound.report(now, 3);
-        assert_eq!(ranges(&first), [(0, 3), (3, 1)]);
-        assert_eq!(first[0].metrics[0], Metric::arrived(Ecn::NotEct, 256));
-        assert_eq!(first[0].metrics[2], Metric::MISSING);
-        assert!(!inbound.has_news());
-        arrive(&mut inbound, 1_300, 4);
-        assert_eq!(ranges(&inbound.report(now, 100)), [(0, 5)]);
-        arrive(&mut inbound, 1_400, 5);
-        assert_eq!(ranges(&inbound.report(now, 100)), [(4, 2)]);
+        assert_eq!((block.fraction_lost, block.cumulative_lost, block.highest_sequence), (51, 1, 8));
+        assert!(inbound.see(FIRST + 6));
+        assert_eq!(arrive(&mut inbound, 6), Arrived::Again, "it was sent again before");
+        arrive(&mut inbound, 30_000);
+        assert!(inbound.seen.len() == WINDOW && arrive(&mut inbound, 9) == Arrived::Again);
     }
 
     #[test]
     fn a_packet_is_asked_for_at_once_and_again_until_it_is_given_up() {
-        let mut missing = Missing::new(Duration::from_millis(100), 2);
-        missing.add(Time::ZERO, 5..7);
+        let mut missing = Missing::new(Duration::from_millis(100), 2, 0);
+        missing.add(Time::ZERO, 5..7, FAST);
         assert_eq!(missing.due(Time::ZERO), [5, 6]);
         assert!(missing.due(Time::from_millis(50)).is_empty());
         assert!(missing.remove(6) && !missing.remove(6));
@@ -282,7 +293,28 @@ mod tests {
         assert_eq!(missing.due(Time::from_millis(100)), [5]);
         assert!(missing.due(Time::from_millis(200)).is_empty());
         assert!(missing.next().is_never());
-        missing.add(Time::ZERO, 0..1 << 40);
+        missing.add(Time::ZERO, 0..1 << 40, FAST);
         assert_eq!(missing.due(Time::ZERO).len(), MOST_MISSING);
+    }
+
+    #[test]
+    fn a_packet_is_waited_for_until_every_path_in_use_has_brought_a_later_one() {
+        let mut missing = Missing::new(Duration::from_millis(100), 2, 0);
+        let at = Time::from_millis;
+        let mut come = |ms, path, number| missing.on_arrival(at(ms), path, number);
+        come(10, SLOW, 1);
+        come(20, SLOW, 2);
+        come(25, FAST, 3);
+        come(30, FAST, 6);
+        missing.add(at(30), 4..6, FAST);
+        assert!(missing.due(at(30)).is_empty(), "the slow path may bring them");
+        missing.on_arrival(at(40), SLOW, 5);
+        assert!(missing.remove(5));
+        assert_eq!(missing.due(at(40)), [4]);
+        // The slow path falls silent: its last packet but one came at 20 ms, and at 40 ms now.
+        missing.on_arrival(at(50), FAST, 8);
+        missing.add(at(50), 7..8, FAST);
+        assert_eq!(missing.next(), at(120));
+        assert_eq!(missing.due(at(120)), [7]);
     }
 }

@@ -46,6 +46,36 @@ counters! {
     }
 }
 
+counters! {
+    /// Counters of one path of an end.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PathStats {
+        /// Packets of RTP sent on the path: media, copies and retransmissions.
+        packets_sent: One;
+        /// Bytes of these packets, with all headers.
+        wire_bytes_sent: Bytes;
+        /// Copies among them of packets that were sent on another path before, for redundancy or as probes.
+        copies_sent: One;
+        /// Packets that the peer has reported to be lost.
+        packets_lost: One;
+        /// Bytes of these packets, with all headers.
+        wire_bytes_lost: Bytes;
+        /// Feedback messages about the path that arrived.
+        feedback_received: One;
+        /// Times that the path was left because nothing arrived.
+        failures: One, Less;
+    }
+}
+
+declare! {
+    PATH_STATE:
+    /// Smoothed round-trip time at the end.
+    SRTT_MS = "srtt_ms": Millis, Less;
+}
+
+/// The mean delay is declared above, for all paths.
+const PATH_DELAY: &[Declared] = &[MEAN_DELAY_MS];
+
 declare! {
     RATES:
     /// The rate that the encoder was to make, averaged over time from the first message on.
@@ -57,6 +87,6 @@ declare! {
 }
 
 /// The scalars of an end.
-pub const SCALARS: Parts = &[("", ALL)];
+pub const SCALARS: Parts = &[("", ALL), (".path<n>", &[PathStats::SCALARS, PATH_DELAY, PATH_STATE])];
 
 const ALL: &[&[Declared]] = &[Stats::SCALARS, RATES];

@@ -1,129 +1,13 @@
-//! Two ends and a network between them that takes 10 ms and drops what a test names.
+//! Two ends on one path.
 
-use std::collections::VecDeque;
-
-use super::{Config, RtpEndpoint};
-use crate::cc::media::{self, cbr};
-use crate::endpoint::{Command, Endpoint as _, Event, Input, Message, Output, Site, Transport as _};
-use crate::flow::{Ecn, IpVersion, PathId, Payload, Side};
+use super::Config;
+use super::testing::{Pair, cbr};
+use crate::endpoint::{Command, Event, Input, Message};
+use crate::flow::{Ecn, Payload, Side};
 use crate::observed::Observed as _;
-use crate::report::Row;
-use crate::rng::Streams;
 use crate::time::{Duration, Time};
-use crate::units::{Bytes, Rate};
-use crate::wire::rtcp::{self, CongestionFeedback, Metric, Nack, StreamReport};
+use crate::units::Bytes;
 use crate::wire::{Body, Packet};
-
-const DELAY: Duration = Duration::from_millis(10);
-
-struct Pair {
-    now: Time,
-    ends: [RtpEndpoint; 2],
-    timeouts: [Time; 2],
-    network: VecDeque<(Time, Side, Box<Packet>)>,
-    sent: Vec<(Time, Side, Packet)>,
-    events: Vec<(Time, Side, Event)>,
-    /// Which packets of media get lost, by their place among those of side A.
-    lost: fn(usize, &Packet) -> bool,
-}
-
-impl Pair {
-    fn new(config: &Config, lost: fn(usize, &Packet) -> bool) -> Self {
-        let end = |side| {
-            let streams = Streams { seed: 1, replication: 0 };
-            let site = Site { side, mtus: &[1_500], ip: IpVersion::Ipv4, streams, connection: "flow/x" };
-            config.build(&site).expect("the settings are possible")
-        };
-        let ends = [Side::A, Side::B].map(end);
-        let (sent, events) = (Vec::new(), Vec::new());
-        Self {
-            now: Time::ZERO,
-            ends,
-            timeouts: [Time::NEVER; 2],
-            network: VecDeque::new(),
-            sent,
-            events,
-            lost,
-        }
-    }
-
-    fn input(&mut self, side: Side, input: Input) {
-        let end = &mut self.ends[side.index()];
-        end.handle_input(self.now, input);
-        loop {
-            match end.poll_output(self.now) {
-                Output::Transmit(packet) => {
-                    let of_a = self.sent.iter().filter(|(_, from, _)| *from == Side::A).count();
-                    if side == Side::B || !(self.lost)(of_a, &packet) {
-                        self.network.push_back((self.now + DELAY, side.peer(), packet.clone()));
-                    }
-                    self.sent.push((self.now, side, *packet));
-                }
-                Output::Event(event) => self.events.push((self.now, side, event)),
-                Output::Timeout(at) => {
-                    assert!(at > self.now, "a timeout lies later");
-                    self.timeouts[side.index()] = at;
-                    break;
-                }
-            }
-        }
-    }
-
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let arrival = self.network.front().map_or(Time::NEVER, |(at, ..)| *at);
-            let next = arrival.min(self.timeouts[0]).min(self.timeouts[1]);
-            if next > end {
-                self.now = end;
-                return;
-            }
-            self.now = next;
-            if arrival == next {
-                let (_, to, packet) = self.network.pop_front().expect("there is one");
-                self.input(to, Input::Packet(packet));
-            } else {
-                let side = if self.timeouts[0] == next { Side::A } else { Side::B };
-                self.input(side, Input::Timeout);
-            }
-        }
-    }
-
-    /// A frame of so many packets of 1000 bytes, from this place in the stream on.
-    fn send(&mut self, offset: u64, packets: u64) {
-        for packet in 0..packets {
-            let payload = Payload { offset: offset + packet * 1_000, length: 1_000 };
-            let message = Message { more: packet + 1 < packets, ..Message::new(payload) };
-            self.input(Side::A, Input::Command(Command::Send(message)));
-        }
-    }
-
-    fn received(&self) -> Vec<u64> {
-        let offset = |(_, _, event): &(Time, Side, Event)| match event {
-            Event::Received(received) => Some(received.payload.offset),
-            _ => None,
-        };
-        self.events.iter().filter_map(offset).collect()
-    }
-
-    fn value(&self, side: Side, name: &str) -> f64 {
-        let mut row = Row::default();
-        self.ends[side.index()].report(&mut row.section("x"));
-        row.value(&format!("x.{name}")).expect("it is reported")
-    }
-
-    fn rtcp(&self, side: Side, name: &str) -> Vec<Time> {
-        let is_it = |packet: &Packet| match &packet.body {
-            Body::Rtcp(datagram) => datagram.packets.iter().any(|packet| packet.name() == name),
-            _ => false,
-        };
-        self.sent.iter().filter(|(_, from, p)| *from == side && is_it(p)).map(|(at, ..)| *at).collect()
-    }
-}
-
-fn cbr() -> Config {
-    let cc = media::Config::Cbr(cbr::Config { rate: Rate::from_bits_per_sec(1_000_000) });
-    Config { cc, ..Config::default() }
-}
 
 #[test]
 fn a_frame_is_paced_and_ends_with_the_marker() {
@@ -224,47 +108,12 @@ fn marks_are_reported() {
     let config = Config { ecn: crate::udp::UdpEcn::Ect1, ..cbr() };
     let mut pair = Pair::new(&config, |_, _| false);
     pair.send(0, 2);
-    for (_, _, packet) in &mut pair.network {
+    for (_, packet) in pair.network.values_mut() {
         assert_eq!(packet.ecn, Ecn::Ect1);
         packet.ecn = Ecn::Ce;
     }
     pair.run_until(Time::from_millis(300));
     assert_eq!(pair.value(Side::A, "ce_reported"), 1.0, "the second one was still waiting");
-}
-
-/// RTCP that no peer would send is dropped and counted, and a storm of NACKs costs no more than the budget.
-#[test]
-fn hostile_reports_do_no_harm() {
-    let config = Config { retransmission_share: 0.02, ..cbr() };
-    let mut pair = Pair::new(&config, |_, _| false);
-    pair.send(0, 50);
-    pair.run_until(Time::from_secs(1));
-    let before = pair.value(Side::A, "strangers");
-    let (a, b) = (49_152, 5_004);
-    let deliver = |pair: &mut Pair, packet: rtcp::Packet| {
-        let datagram = rtcp::Datagram { source_port: 5_004, destination_port: 49_152, packets: vec![packet] };
-        let body = Body::Rtcp(Box::new(datagram));
-        let packet = Packet { path: PathId(0), ecn: Ecn::NotEct, size: 100, body };
-        pair.input(Side::A, Input::Packet(Box::new(packet)));
-    };
-    let feedback = |sender, ssrc, begin, count, timestamp| {
-        let metrics = vec![Metric::arrived(Ecn::NotEct, 0x1fff); count];
-        let streams = vec![StreamReport { ssrc, begin, metrics }];
-        rtcp::Packet::CongestionFeedback(CongestionFeedback { sender, streams, timestamp })
-    };
-    deliver(&mut pair, feedback(7, a, 0, 10, 0));
-    deliver(&mut pair, feedback(b, 7, 0, 10, 0));
-    assert_eq!(pair.value(Side::A, "strangers") - before, 2.0);
-    deliver(&mut pair, feedback(b, a, 0, 16_384, u32::MAX));
-    deliver(&mut pair, feedback(b, a, 40_000, 16_384, 1 << 31));
-    assert_eq!(pair.value(Side::A, "unknown_reports"), 32_718.0);
-    for _ in 0..100 {
-        deliver(&mut pair, rtcp::Packet::Nack(Nack::of(b, a, (0..u16::MAX).step_by(7))));
-    }
-    pair.run_until(Time::from_secs(2));
-    // 2 % of 1 Mbit/s, half a second at first, and one more second.
-    assert!(pair.value(Side::A, "retransmissions_sent") <= 2.0);
-    assert!(pair.value(Side::A, "retransmissions_denied") > 1_000.0);
 }
 
 #[test]

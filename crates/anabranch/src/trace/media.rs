@@ -15,6 +15,8 @@ declare! {
     FLOW = "flow": Words;
     /// The side that sends the media.
     SIDE = "side": Words;
+    /// The number of the path among the flow's that the feedback is about, from 0.
+    PATH = "path": One;
     /// What the encoder is to make from then on.
     TARGET_BIT_PER_S = "target_bit_per_s": BitsPerSecond;
     /// How fast packets may leave from then on.
@@ -69,6 +71,7 @@ impl MediaTrace {
             (TIME_S, Column::Numbers(rows.iter().map(|row| row.0.as_secs_f64()).collect())),
             (FLOW, Column::Text(rows.iter().map(|row| flows[row.1 as usize].clone().into()).collect())),
             (SIDE, Column::Text(rows.iter().map(|row| row.2.name().into()).collect())),
+            (PATH, Column::Integers(rows.iter().map(|row| row.3.path.0.into()).collect())),
             (TARGET_BIT_PER_S, samples(|sample| sample.target.bits_per_sec() as f64)),
             (PACING_BIT_PER_S, samples(|sample| sample.pacing.bits_per_sec() as f64)),
             (SENDING_BIT_PER_S, samples(|sample| sample.sending_bits_per_sec as f64)),

@@ -188,6 +188,8 @@ fn transport() -> impl Strategy<Value = String> {
         "{ kind = 'rtp' }",
         "{ kind = 'rtp', cc = { kind = 'cbr', rate = '400 kbit/s' }, feedback_interval = '20 ms', nack_interval = \
          '30 ms', report_interval = '100 ms' }",
+        "{ kind = 'rtp', scheduler = 'proportional', cc = { kind = 'gcc' }, probe_interval = '50 ms' }",
+        "{ kind = 'rtp', policy = { kind = 'delay_centric' }, path_timeout = '150 ms', feedback_interval = '30 ms' }",
         "{ kind = 'sctp', profile = 'rfc9260', hb_interval = '0.1 s', rto_min = '50 ms', rto_max = '0.4 s', \
          path_max_retrans = 1 }",
         "{ kind = 'sctp', profile = 'ns2', hb_interval = '100 ms', rto_min = '20 ms', rto_max = '100 ms', \

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Decision, PathView, Pending, Scheduler, backup_only, blest, ecf, linux, min_rtt, plugin, priority,
-    redundant, round_robin, weighted,
+    proportional, redundant, round_robin, weighted,
 };
 use crate::plugin::{self as class, Role};
 
@@ -32,6 +32,8 @@ pub enum Config {
     /// The first path of those with room: another one carries only what the paths before it have no window
     /// for (the priority-based steering mode of 3GPP TS 23.501).
     Priority,
+    /// Paths with room in proportion to the rates that their congestion controls allow, in bytes of data.
+    Proportional,
     /// A class of Python (docs/plugins.md).
     Python(class::Config),
     /// Every path with room carries the same data.
@@ -77,6 +79,7 @@ impl Config {
             Self::Linux => AnyScheduler::Linux(linux::Linux::default()),
             Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
             Self::Priority => AnyScheduler::Priority(priority::Priority),
+            Self::Proportional => AnyScheduler::Proportional(proportional::Proportional::default()),
             Self::Python(config) => AnyScheduler::Custom(plugin::MAKER.get()(config, seed)),
             Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
             Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
@@ -102,6 +105,8 @@ pub enum AnyScheduler {
     MinRtt(min_rtt::MinRtt),
     /// The first path with room.
     Priority(priority::Priority),
+    /// Uses the paths in proportion to their rates.
+    Proportional(proportional::Proportional),
     /// All paths.
     Redundant(redundant::Redundant),
     /// Uses the paths in turn.
@@ -129,6 +134,7 @@ impl Scheduler for AnyScheduler {
             Self::Linux(scheduler) => scheduler.schedule(data, paths),
             Self::MinRtt(scheduler) => scheduler.schedule(data, paths),
             Self::Priority(scheduler) => scheduler.schedule(data, paths),
+            Self::Proportional(scheduler) => scheduler.schedule(data, paths),
             Self::Redundant(scheduler) => scheduler.schedule(data, paths),
             Self::RoundRobin(scheduler) => scheduler.schedule(data, paths),
             Self::Weighted(scheduler) => scheduler.schedule(data, paths),
@@ -145,6 +151,7 @@ impl Scheduler for AnyScheduler {
             | Self::Linux(_)
             | Self::MinRtt(_)
             | Self::Priority(_)
+            | Self::Proportional(_)
             | Self::Redundant(_)
             | Self::RoundRobin(_)
             | Self::Weighted(_) => {}

@@ -8,6 +8,7 @@ pub mod linux;
 pub mod min_rtt;
 pub mod plugin;
 pub mod priority;
+pub mod proportional;
 pub mod redundant;
 pub mod round_robin;
 pub mod weighted;
@@ -224,6 +225,7 @@ mod tests {
             Config::Linux,
             Config::MinRtt,
             Config::Priority,
+            Config::Proportional,
             Config::Redundant,
             Config::RoundRobin,
             Config::Weighted(vec![3, 2]),

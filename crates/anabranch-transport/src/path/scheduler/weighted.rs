@@ -11,29 +11,45 @@ use super::{Decision, PathView, Pending, Scheduler, candidates};
 #[derive(Clone, Debug)]
 pub struct Weighted {
     weights: Vec<u16>,
-    /// What each path has earned, in bytes times weight; the sum of all is zero.
-    earned: Vec<i64>,
+    turns: Turns,
 }
 
 impl Weighted {
     pub(super) fn new(weights: &[u16]) -> Self {
-        Self { weights: weights.to_vec(), earned: Vec::new() }
-    }
-
-    fn weight(&self, path: &PathView) -> i64 {
-        self.weights.get(path.path.index()).map_or(1, |&weight| i64::from(weight))
+        Self { weights: weights.to_vec(), turns: Turns::default() }
     }
 }
 
 impl Scheduler for Weighted {
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision {
+        let weights = &self.weights;
+        let weight = |path: &PathView| weights.get(path.path.index()).map_or(1, |&weight| i64::from(weight));
+        self.turns.next(data, paths, weight)
+    }
+}
+
+/// Turns in proportion to weights.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    /// What each path has earned, in bytes times weight; the sum of all is zero.
+    earned: Vec<i64>,
+}
+
+impl Turns {
+    /// Whose turn it is with these weights, each at least 1.
+    pub(super) fn next(
+        &mut self,
+        data: &Pending,
+        paths: &[PathView],
+        weight: impl Fn(&PathView) -> i64,
+    ) -> Decision {
         let most = paths.iter().map(|path| path.path.index() + 1).max().unwrap_or(0);
         if self.earned.len() < most {
             self.earned.resize(most, 0);
         }
         // The first of those that would have earned the most.
         let most_earned = |path: &&PathView| {
-            let earned = self.earned[path.path.index()] + self.weight(path) * i64::from(data.bytes);
+            let earned = self.earned[path.path.index()] + weight(path) * i64::from(data.bytes);
             (-earned, path.path)
         };
         let Some(chosen) = candidates(paths).min_by_key(most_earned) else { return Decision::Wait };
@@ -41,7 +57,7 @@ impl Scheduler for Weighted {
         let bytes = i64::from(data.bytes.min(chosen.most));
         let mut total = 0;
         for path in candidates(paths) {
-            let weight = self.weight(path);
+            let weight = weight(path);
             self.earned[path.path.index()] += weight * bytes;
             total += weight;
         }

@@ -2,15 +2,16 @@
 //!
 //! The source is the statistical model of RFC 8593 section 5. The viewer decodes frames in order, asks for a
 //! key frame when one stays missing, and counts what no model of pixels is needed for: delays, frames that
-//! came late or not at all, freezes.
+//! came late or not at all, freezes. Over a transport that cannot ask for a key frame, the viewer sends a
+//! message of the size that RFC 4585's has.
 
 mod config;
 mod encoder;
 mod measures;
 mod viewer;
 
-use anabranch_transport::endpoint::{Command, Event, Message, Service};
-use anabranch_transport::flow::Side;
+use anabranch_transport::endpoint::{Command, Event, Message, Reliability, Service};
+use anabranch_transport::flow::{Payload, Side};
 use anabranch_transport::quality::Playout;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
@@ -23,6 +24,11 @@ pub(crate) use self::measures::SCALARS;
 use self::encoder::Encoder;
 use self::viewer::Viewer;
 use super::{App, Commands, Direction, Frame};
+
+/// Where messages stand that ask for a key frame: behind all that an encoder can make.
+const REQUESTS: u64 = 1 << 62;
+/// The length of such a message (PLI with its header, RFC 4585 section 6.3.1).
+const REQUEST_BYTES: u32 = 12;
 
 impl VideoConfig {
     /// Builds the video of the flow `flow` over a transport that offers `service`.
@@ -53,6 +59,7 @@ impl VideoConfig {
             last,
             is_connected: false,
             is_done: false,
+            requests: 0,
         })
     }
 }
@@ -68,6 +75,8 @@ pub struct Video {
     last: Time,
     is_connected: bool,
     is_done: bool,
+    /// Messages sent that ask for a key frame.
+    requests: u64,
 }
 
 /// One direction, kept under its sender's side.
@@ -139,8 +148,18 @@ impl App for Video {
         }
     }
 
-    fn handle_event(&mut self, now: Time, side: Side, event: &Event, _commands: &mut Commands) {
+    fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands) {
         match *event {
+            Event::Received(received) if received.payload.offset >= REQUESTS => {
+                self.request_key_frame(side);
+            }
+            Event::Unsupported(name) if name == Command::RequestKeyFrame.name() => {
+                let payload = Payload { offset: REQUESTS + self.requests, length: REQUEST_BYTES };
+                self.requests += u64::from(REQUEST_BYTES);
+                let message =
+                    Message { unordered: true, reliability: Reliability::Reliable, ..Message::new(payload) };
+                commands.push(side, Command::Send(message));
+            }
             Event::Received(received) => {
                 if let Some(sender) = self.sender(side.peer()) {
                     let Self { config, senders, .. } = self;
@@ -153,12 +172,9 @@ impl App for Video {
                     senders[sender].encoder.set_target(config, rate);
                 }
             }
-            Event::KeyFrameRequested => {
-                if let Some(sender) = self.sender(side) {
-                    self.senders[sender].encoder.request_key_frame();
-                }
-            }
-            Event::Refused(_) => {
+            Event::KeyFrameRequested => self.request_key_frame(side),
+            // A request is repeated when its time has come, whether it was sent or not.
+            Event::Refused(payload) if payload.offset < REQUESTS => {
                 if let Some(sender) = self.sender(side) {
                     self.senders[sender].refused += 1;
                 }
@@ -223,6 +239,13 @@ impl App for Video {
 }
 
 impl Video {
+    /// The viewer of what this side sends asks for a key frame.
+    fn request_key_frame(&mut self, side: Side) {
+        if let Some(sender) = self.sender(side) {
+            self.senders[sender].encoder.request_key_frame();
+        }
+    }
+
     fn sender(&self, side: Side) -> Option<usize> {
         self.senders.iter().position(|sender| sender.side == side)
     }
