@@ -8,7 +8,7 @@ use super::pacer::{Budget, Pacer, Waiting};
 use super::receiver::{Arrived, Inbound, Missing};
 use super::stats::{MEAN_DELAY_MS, MEAN_PACING_DELAY_MS, MEAN_TARGET_KBIT_PER_S, Stats};
 use super::stream::FIRST;
-use crate::cc::media::{Controller, Feedback, MediaControl as _, PacketReport};
+use crate::cc::media::{Controller, Feedback, Frame, MediaControl as _, PacketReport};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Received, Service, Site,
     Transport,
@@ -46,6 +46,8 @@ pub struct RtpEndpoint {
     control: Controller,
     pacer: Pacer,
     budget: Budget,
+    /// Bytes of the frame that is being handed over.
+    frame_bytes: u64,
     media: History,
     retransmissions: History,
     /// The streams of the peer: its media, and what it sends again.
@@ -80,7 +82,7 @@ impl RtpEndpoint {
         };
         let mut rng = site.streams.stream(&site.name("rtp"));
         let cname = format!("{:024x}", u128::from(rng.bits()) << 32 | u128::from(rng.bits() as u32));
-        let control = config.cc.build();
+        let control = config.cc.build(config.ecn.field());
         let target = control.limits().target;
         let source = u32::from(ports[1]);
         Self {
@@ -92,6 +94,7 @@ impl RtpEndpoint {
             control,
             pacer: Pacer::default(),
             budget: Budget::new(config.retransmission_share),
+            frame_bytes: 0,
             media: History::default(),
             retransmissions: History::default(),
             inbound: [source, source | RETRANSMISSIONS].map(Inbound::new),
@@ -140,6 +143,13 @@ impl RtpEndpoint {
         }
     }
 
+    /// The same where nothing was expected to change.
+    fn tell_news(&mut self, now: Time) {
+        if self.told != Some(self.control.limits().target) {
+            self.tell_target(now);
+        }
+    }
+
     fn send(&mut self, now: Time, message: &Message) {
         if self.told.is_none() {
             self.tell_target(now);
@@ -154,12 +164,27 @@ impl RtpEndpoint {
         }
         let timestamp = self.ticks(now);
         self.pacer.push(Waiting { since: now, payload, marker: !more, timestamp, original: None });
+        self.frame_bytes += u64::from(payload.length);
+        if !more {
+            let bytes = std::mem::take(&mut self.frame_bytes);
+            self.control.on_frame(&Frame { now, bytes, waiting: self.pacer.waiting(now) });
+            self.tell_news(now);
+        }
     }
 
-    /// Sends what the pacer lets leave now.
+    /// Whether the next packet has no place in the window.
+    fn is_window_full(&self) -> bool {
+        let size = |first: &Waiting| {
+            let rtp = rtp::HEADER_BYTES + if first.original.is_some() { rtp::RETRANSMISSION_BYTES } else { 0 };
+            self.ip_bytes + HEADER_BYTES + rtp + first.payload.length
+        };
+        self.pacer.first().is_some_and(|first| u64::from(size(first)) > self.control.limits().window)
+    }
+
+    /// Sends what the pacer and the window let leave now.
     fn pace(&mut self, now: Time) {
-        let limits = self.control.limits();
-        while let Some(waiting) = self.pacer.pop(now) {
+        while !self.is_window_full() {
+            let Some(waiting) = self.pacer.pop(now) else { return };
             let Waiting { since, payload, marker, timestamp, original } = waiting;
             let source = self.ssrc();
             let (history, payload_type, ssrc) = match original {
@@ -185,7 +210,8 @@ impl RtpEndpoint {
             };
             let size = self.ip_bytes + datagram.header_bytes() + payload.length;
             history.push(now, size, payload, marker, timestamp);
-            self.pacer.on_sent(now, size, limits.pacing);
+            self.pacer.on_sent(now, size, self.control.limits().pacing);
+            self.control.on_sent(now, size);
             if original.is_some() {
                 self.stats.retransmissions_sent += 1;
             } else {
@@ -410,6 +436,10 @@ impl RtpEndpoint {
         if self.report_at <= now {
             self.report(now);
         }
+        if self.control.timeout() <= now {
+            self.control.on_timeout(now);
+            self.tell_news(now);
+        }
         self.pace(now);
     }
 
@@ -434,10 +464,11 @@ impl RtpEndpoint {
     }
 
     fn timeout(&self) -> Time {
-        [self.pacer.next(), self.missing.next(), self.feedback_at, self.report_at]
+        let packet = if self.is_window_full() { Time::NEVER } else { self.pacer.next() };
+        [packet, self.missing.next(), self.feedback_at, self.report_at, self.control.timeout()]
             .into_iter()
             .min()
-            .expect("there are four")
+            .expect("there are five")
     }
 }
 

@@ -48,6 +48,16 @@ impl Pacer {
         self.retransmissions.iter().any(|packet| packet.original == Some(original))
     }
 
+    /// For how long the first packet of media has waited.
+    pub(super) fn waiting(&self, now: Time) -> Duration {
+        self.media.front().map_or(Duration::ZERO, |first| now.saturating_since(first.since))
+    }
+
+    /// The packet that leaves next.
+    pub(super) fn first(&self) -> Option<&Waiting> {
+        self.retransmissions.front().or_else(|| self.media.front())
+    }
+
     /// When the next packet leaves; [`Time::NEVER`] if none waits.
     pub(super) fn next(&self) -> Time {
         if self.media.is_empty() && self.retransmissions.is_empty() { Time::NEVER } else { self.next }

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Feedback, Limits, MediaControl};
+use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 
@@ -64,7 +65,7 @@ impl Config {
         super::check_rates(self.min_rate, self.initial_rate, self.max_rate)
     }
 
-    pub(super) fn build(&self) -> Gcc {
+    pub(super) fn build(&self, _ecn: Ecn) -> Gcc {
         let initial = self.initial_rate.bits_per_sec() as f64;
         let bounds = [self.min_rate, self.max_rate].map(|rate| rate.bits_per_sec() as f64);
         Gcc {
@@ -150,7 +151,6 @@ impl MediaControl for Gcc {
 mod tests {
     use super::super::PacketReport;
     use super::*;
-    use crate::flow::Ecn;
 
     /// Reports of a hundred packets, sent one each 10 ms from `start` ms on and arriving `spacing` ms apart
     /// after `behind` ms; the first `lost` are lost.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn gcc() -> Gcc {
-        Config { initial_rate: Rate::from_bits_per_sec(1_000_000), ..Config::default() }.build()
+        Config { initial_rate: Rate::from_bits_per_sec(1_000_000), ..Config::default() }.build(Ecn::NotEct)
     }
 
     #[test]
