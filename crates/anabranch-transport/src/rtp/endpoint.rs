@@ -175,16 +175,34 @@ impl RtpEndpoint {
     /// Whether the next packet has no place in the window.
     fn is_window_full(&self) -> bool {
         let size = |first: &Waiting| {
-            let rtp = rtp::HEADER_BYTES + if first.original.is_some() { rtp::RETRANSMISSION_BYTES } else { 0 };
+            let rtp =
+                rtp::HEADER_BYTES + if first.original.is_some() { rtp::RETRANSMISSION_BYTES } else { 0 };
             self.ip_bytes + HEADER_BYTES + rtp + first.payload.length
         };
         self.pacer.first().is_some_and(|first| u64::from(size(first)) > self.control.limits().window)
     }
 
+    /// While the control probes: the packet that was sent last, again.
+    fn padding(&mut self, now: Time) -> Option<Waiting> {
+        if self.padding_at() > now {
+            return None;
+        }
+        let (number, sent) = self.media.last()?;
+        self.stats.padding_sent += 1;
+        let (payload, marker, timestamp) = (sent.payload, sent.marker, sent.timestamp);
+        Some(Waiting { since: now, payload, marker, timestamp, original: Some(number) })
+    }
+
+    /// When padding leaves next; [`Time::NEVER`] if there is none.
+    fn padding_at(&self) -> Time {
+        let pads = self.control.limits().pads && self.media.last().is_some();
+        if pads { self.pacer.free_at() } else { Time::NEVER }
+    }
+
     /// Sends what the pacer and the window let leave now.
     fn pace(&mut self, now: Time) {
         while !self.is_window_full() {
-            let Some(waiting) = self.pacer.pop(now) else { return };
+            let Some(waiting) = self.pacer.pop(now).or_else(|| self.padding(now)) else { return };
             let Waiting { since, payload, marker, timestamp, original } = waiting;
             let source = self.ssrc();
             let (history, payload_type, ssrc) = match original {
@@ -464,7 +482,8 @@ impl RtpEndpoint {
     }
 
     fn timeout(&self) -> Time {
-        let packet = if self.is_window_full() { Time::NEVER } else { self.pacer.next() };
+        let packet =
+            if self.is_window_full() { Time::NEVER } else { self.pacer.next().min(self.padding_at()) };
         [packet, self.missing.next(), self.feedback_at, self.report_at, self.control.timeout()]
             .into_iter()
             .min()

@@ -74,6 +74,11 @@ impl History {
         });
     }
 
+    /// The last packet and its number, if there is one.
+    pub(super) fn last(&self) -> Option<(u64, &Sent)> {
+        Some((self.next() - 1, self.packets.back()?))
+    }
+
     /// The number of the packet that these 16 bits mean.
     pub(super) fn number(&self, sequence: u16) -> u64 {
         extend(self.next(), sequence)

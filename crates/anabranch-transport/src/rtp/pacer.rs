@@ -63,6 +63,11 @@ impl Pacer {
         if self.media.is_empty() && self.retransmissions.is_empty() { Time::NEVER } else { self.next }
     }
 
+    /// When a packet may leave next, whether one waits or not.
+    pub(super) const fn free_at(&self) -> Time {
+        self.next
+    }
+
     /// The packet that leaves now, if there is one.
     pub(super) fn pop(&mut self, now: Time) -> Option<Waiting> {
         if self.next > now {

@@ -84,13 +84,16 @@ pub struct Limits {
     pub pacing: Rate,
     /// How many bytes may leave until the next call of the control; [`u64::MAX`] without a window.
     pub window: u64,
+    /// Whether packets of media that were sent last are sent again where none waits, so that packets leave at
+    /// the pace: a probe.
+    pub pads: bool,
 }
 
 impl Limits {
     /// Packets leave at one and a half times the target, so that a frame is sent before the next one is made.
     fn paced(target: Rate) -> Self {
         let pacing = Rate::from_bits_per_sec(target.bits_per_sec().saturating_mul(3) / 2 + 1);
-        Self { target, pacing, window: u64::MAX }
+        Self { target, pacing, window: u64::MAX, pads: false }
     }
 }
 

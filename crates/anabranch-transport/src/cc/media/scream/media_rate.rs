@@ -4,7 +4,7 @@ use super::super::Frame;
 use super::Config;
 use super::delay::Delays;
 use super::window::ReferenceWindow;
-use crate::time::{Time};
+use crate::time::Time;
 use crate::units::Rate;
 
 /// `PACKET_OVERHEAD` in bytes.

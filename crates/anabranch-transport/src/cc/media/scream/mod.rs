@@ -270,7 +270,7 @@ impl MediaControl for Scream {
         } else {
             self.window.send_limit(&self.delays).saturating_sub(self.in_flight)
         };
-        Limits { target: self.rate.target(), pacing: self.rate.pacing(&self.config), window }
+        Limits { target: self.rate.target(), pacing: self.rate.pacing(&self.config), window, pads: false }
     }
 }
 

@@ -58,8 +58,11 @@ impl Alpha {
         }
         let share = self.marked as f64 / self.arrived as f64;
         let [up, down] = self.gains;
-        self.value =
-            if share >= self.value { up * share + (1.0 - up) * self.value } else { (1.0 - down) * self.value };
+        self.value = if share >= self.value {
+            up * share + (1.0 - up) * self.value
+        } else {
+            (1.0 - down) * self.value
+        };
         (self.updated, self.arrived, self.marked) = (now, 0, 0);
     }
 }
@@ -249,9 +252,8 @@ impl ReferenceWindow {
         let (config, mss) = (&self.config, self.config.mss.0 as f64);
         let (rtt, virtual_rtt) = (delays.rtt(), delays.virtual_rtt());
         let cautious = config.post_congestion_delay_rtt * rtt.max(virtual_rtt);
-        let calm = self.detected.map_or(1.0, |last| {
-            (now.saturating_since(last).as_secs_f64() / cautious).min(1.0)
-        });
+        let calm =
+            self.detected.map_or(1.0, |last| (now.saturating_since(last).as_secs_f64() / cautious).min(1.0));
         let unmarked = acked.bytes.saturating_sub(acked.marked_bytes) as f64;
         let multiplicative = config.mul_increase_factor * self.bytes / mss * calm * nearness;
         let increment = unmarked
