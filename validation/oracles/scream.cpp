@@ -1,22 +1,21 @@
 // The reference of SCReAM version 2 (EricssonResearch/scream, `code/ScreamV2Tx.cpp`, commit c8f84c3 of July
 // 2026) as an oracle of ours: a sender and a receiver over RFC 8867 section 5.1, in virtual time.
 //
-// usage: scream even|l4s|TRACE > scream_rows.csv
+// usage: scream even|l4s > ROWS
 //
 // even: frames of one size, 30 a second. l4s: the same, with packets that are ECT(1) and marked where they waited
-// for more than 5 ms. TRACE: sizes of frames, as `traces/trace_no_key.txt` of the reference has them.
-// A row is 100 ms: the target, what arrived with all headers, and how long packets waited in the queue, in the
-// mean and at most. A summary of the phases goes to the standard error stream, with means and 95th percentiles
-// over packets.
+// for more than 5 ms. A row is 100 ms: the target, what arrived with all headers, and how long packets waited in
+// the queue, in the mean and at most.
 //
-// build: g++ -O2 -std=c++17 -I SCREAM/code scream.cpp SCREAM/code/Scream{Rx,Tx,V2Tx,V2TxStream}.cpp
-//        SCREAM/code/RtpQueue.cpp -DIGNORE_PACKET
+// build, with the draft's values where the reference has others for scream_draft_even.csv and
+// scream_draft_l4s.csv, and without the first line for scream_even.csv:
+//   sed -i -f scream_draft.sed SCREAM/code/ScreamV2Tx.cpp
+//   g++ -O2 -std=c++17 -DIGNORE_PACKET -I SCREAM/code scream.cpp SCREAM/code/RtpQueue.cpp
+//       SCREAM/code/Scream{Rx,Tx,V2Tx,V2TxStream}.cpp
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <iostream>
 #include <vector>
 
 #include "RtpQueue.h"
@@ -44,72 +43,41 @@ struct Feedback {
     std::vector<unsigned char> bytes;
 };
 
-static double percentile(std::vector<double> values, double share) {
-    if (values.empty()) return NAN;
-    std::sort(values.begin(), values.end());
-    return values[size_t(share * (values.size() - 1) + 0.5)];
-}
-
 int main(int count, char **argument) {
-    if (count != 2) {
-        fprintf(stderr, "usage: scream even|l4s|TRACE\n");
+    if (count != 2 || (strcmp(argument[1], "even") && strcmp(argument[1], "l4s"))) {
+        fprintf(stderr, "usage: scream even|l4s\n");
         return 2;
     }
     const bool is_l4s = !strcmp(argument[1], "l4s");
-    std::vector<double> sizes = {1};
-    if (!is_l4s && strcmp(argument[1], "even")) {
-        sizes.clear();
-        FILE *trace = fopen(argument[1], "r");
-        if (!trace) return perror(argument[1]), 1;
-        for (double size; fscanf(trace, "%lf", &size) == 1;) sizes.push_back(size);
-        fclose(trace);
-    }
-    double mean = 0;
-    for (double size : sizes) mean += size / sizes.size();
-
     // Loss 0.7, ECN 0.8, queue delay 60 ms, no first window, pacing 1.5 without scaling by frames, 1.5 times
     // what is in flight, growth by 2 % a round trip, up to three windows in flight: values of the draft.
     ScreamV2Tx sender(0.7f, 0.8f, 0.06f, 0, 1.5f, 1.0f, 1.5f, 0.02f, is_l4s, 3.0f, false, false);
     ScreamRx receiver(0);
     RtpQueue queue;
     sender.setCwndMinLow(3000);
+    sender.enableRelaxedPacing(true);
     sender.registerNewStream(&queue, ssrc, 1.0f, 150e3f, 150e3f, 1.5e6f, 1.0f, false, 0.0f, false);
 
     std::deque<Packet> link;
     std::deque<Feedback> back;
     double free_s = 0, send_at_s = -1, bits = 0, waited = 0, most = 0;
-    size_t frame = 0, packets = 0, rows = 0;
+    size_t packets = 0, rows = 0;
     float target = 0;
     int phase = 0;
     uint16_t number = 0;
-    std::vector<double> waits;
-    double phase_bits = 0;
 
-    auto end_phase = [&] {
-        const double length = start_s[phase + 1] - std::max(5.0, start_s[phase]);
-        double sum = 0;
-        for (double wait : waits) sum += wait;
-        fprintf(stderr, "%.1f Mbit/s: %.3f Mbit/s, queue mean %.1f ms, 95 %% %.1f ms\n",
-                capacity_bit_per_s[phase] / 1e6, phase_bits / length / 1e6, 1e3 * sum / waits.size(),
-                1e3 * percentile(waits, 0.95));
-        phase_bits = 0;
-        waits.clear();
-    };
     printf("time_s,target_kbit_per_s,delivered_kbit_per_s,queue_mean_ms,queue_max_ms\n");
     for (uint32_t tick = 0; tick < 100 * second; tick++) {
         const double now = tick / double(second);
         const uint32_t clock = clock_begins + tick;
-        if (now >= start_s[phase + 1]) {
-            end_phase();
-            phase++;
-        }
+        if (now >= start_s[phase + 1]) phase++;
         const double capacity = capacity_bit_per_s[phase];
         bool may_send = false;
         if (tick == 0 || uint64_t(tick) * frames_per_s / second != uint64_t(tick - 1) * frames_per_s / second) {
             target = sender.getTargetBitrate(clock, ssrc);
             // A negative rate asks for a key frame; the next one is the rate.
             if (target <= 0) target = sender.getTargetBitrate(clock, ssrc);
-            int left = std::max(1, int(sizes[frame++ % sizes.size()] / mean * target / frames_per_s / 8)), all = 0;
+            int left = int(target / frames_per_s / 8), all = 0;
             const uint32_t stamp = uint32_t(now * 90000);
             while (left > 0) {
                 const int payload = std::min(left, payload_bytes);
@@ -125,15 +93,10 @@ int main(int count, char **argument) {
             link.pop_front();
             const uint8_t ecn = packet.is_marked ? 3 : is_l4s ? 1 : 0;
             receiver.receive(clock, nullptr, ssrc, packet.bytes, packet.number, ecn, packet.is_last, packet.stamp);
-            const double size = 8.0 * (packet.bytes + ip_udp_bytes);
-            bits += size;
+            bits += 8.0 * (packet.bytes + ip_udp_bytes);
             waited += packet.waited_s;
             most = std::max(most, packet.waited_s);
             packets++;
-            if (now >= 5) {
-                phase_bits += size;
-                waits.push_back(packet.waited_s);
-            }
         }
         if (receiver.isFeedback(clock) && (clock - receiver.getLastFeedbackT() > receiver.getRtcpFbInterval() ||
                                            receiver.checkIfFlushAck())) {
@@ -179,6 +142,5 @@ int main(int count, char **argument) {
             packets = 0;
         }
     }
-    end_phase();
     return 0;
 }
