@@ -324,6 +324,9 @@ impl RtpEndpoint {
             let earliest = self.last_feedback.map_or(now, |last| last);
             self.feedback_at = (earliest + self.config.feedback_interval).max(now + Duration::from_nanos(1));
         }
+        if self.config.feedback_per_frame && header.marker {
+            self.feedback_at = now;
+        }
         self.start_reports(now);
         if let Some(original) = header.original_sequence {
             if !self.missing.remove(self.inbound[0].number(original)) {

@@ -1,7 +1,7 @@
 //! Congestion control of media: from reports about single packets to a rate for an encoder.
 //!
-//! A control is told what is sent and what feedback says of it, and says how fast the encoder and the pacer may
-//! be. Packets are in the order in which they were sent; sizes are those of IP packets.
+//! A control is told what is sent and what feedback says of it, and says how fast the encoder and the pacer
+//! may be. Packets are in the order in which they were sent; sizes are those of IP packets.
 
 pub mod cbr;
 mod controller;
@@ -34,8 +34,8 @@ pub trait MediaControl {
         Time::NEVER
     }
 
-    /// Time has passed. It may be called earlier than [`timeout`](Self::timeout) says; after the call that lies
-    /// later.
+    /// Time has passed. It may be called earlier than [`timeout`](Self::timeout) says; after the call that
+    /// lies later.
     fn on_timeout(&mut self, _now: Time) {}
 
     /// How fast encoder and pacer may be from now on.

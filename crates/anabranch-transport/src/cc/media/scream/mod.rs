@@ -1,16 +1,16 @@
 //! SCReAM version 2: Self-Clocked Rate Adaptation for Multimedia (draft-ietf-ccwg-rfc8298bis-screamv2, as of
 //! August 2026).
 //!
-//! A window bounds what is in flight. Losses, marks and an estimate of the queueing delay lower it, bytes that
-//! arrive raise it, and the encoder's target is the window over the round trip. Names are those of the draft;
-//! section titles stand for its numbers, which move from one revision to the next.
+//! A window bounds what is in flight. Losses, marks and an estimate of the queueing delay lower it, bytes
+//! that arrive raise it, and the encoder's target is the window over the round trip. Names are those of the
+//! draft; section titles stand for its numbers, which move from one revision to the next.
 //!
 //! Known deviations:
-//! - A packet counts as lost as soon as a later one has arrived: the history of the sender decides, without the
-//!   reordering window of "Detecting Lost Data Units".
+//! - A packet counts as lost as soon as a later one has arrived: the history of the sender decides, without
+//!   the reordering window of "Detecting Lost Data Units".
 //! - `frame_period` is measured, as the reference (EricssonResearch/scream) does; the draft says 20 ms.
-//! - Where nothing has been sent for half a second, what was in flight counts as gone. The draft is silent, and
-//!   without that a window that is full of lost packets would stay full; the reference has the same rule.
+//! - Where nothing has been sent for half a second, what was in flight counts as gone. The draft is silent,
+//!   and without that a window that is full of lost packets would stay full; the reference has the same rule.
 //! - Limits for rate policers are left out. The window is not limited further once the target has reached its
 //!   maximum, which the draft leaves to the reference.
 
@@ -57,8 +57,8 @@ pub struct Config {
     pub min_ref_wnd: Bytes,
     /// The largest packet (MSS); default "1 kB".
     pub mss: Bytes,
-    /// By how much the window may exceed what is in flight (`BYTES_IN_FLIGHT_HEAD_ROOM`), from 1 to 10; default
-    /// 1.5.
+    /// By how much the window may exceed what is in flight (`BYTES_IN_FLIGHT_HEAD_ROOM`), from 1 to 10;
+    /// default 1.5.
     pub bytes_in_flight_head_room: f64,
     /// What a loss leaves of the window (`BETA_LOSS`), from 0.1 to 1; default 0.7.
     pub beta_loss: f64,
@@ -72,15 +72,16 @@ pub struct Config {
     pub mul_increase_factor: f64,
     /// Flows with shorter round trips get no more than one with this (`VIRTUAL_RTT`); default "25 ms".
     pub virtual_rtt: Duration,
-    /// How fast the mean share of marks rises (`L4S_AVG_G_UP`), from 0.001 to 1; default 0.125. It counts where
-    /// packets are ECT(1).
+    /// How fast the mean share of marks rises (`L4S_AVG_G_UP`), from 0.001 to 1; default 0.125. It counts
+    /// where packets are ECT(1).
     pub l4s_avg_g_up: f64,
     /// How fast it falls (`L4S_AVG_G_DOWN`), from 0.001 to 1; default 0.0078125, which is 1/128.
     pub l4s_avg_g_down: f64,
     /// By how much what is in flight may exceed the window while delays vary (`REF_WND_OVERHEAD_MIN`), from 1
     /// to 10; default 1.5.
     pub ref_wnd_overhead_min: f64,
-    /// The same while they do not, or without `reduce_jitter` (`REF_WND_OVERHEAD_MAX`), from 1 to 10; default 3.
+    /// The same while they do not, or without `reduce_jitter` (`REF_WND_OVERHEAD_MAX`), from 1 to 10; default
+    /// 3.
     pub ref_wnd_overhead_max: f64,
     /// The pace of packets as a multiple of the target (`PACKET_PACING_HEADROOM`), from 1 to 10; default 1.5.
     pub packet_pacing_headroom: f64,
@@ -89,8 +90,8 @@ pub struct Config {
     pub max_relaxed_pacing_factor: f64,
     /// Whether the window reacts less while delays vary without congestion (`REDUCE_JITTER`); default false.
     pub reduce_jitter: bool,
-    /// Losses below this mean share lower the window only where there is a queue (`LOSS_RATE_THRESHOLD`), from
-    /// 0 to 1; default 0, so that each loss does. The draft suggests 0.01.
+    /// Losses below this mean share lower the window only where there is a queue (`LOSS_RATE_THRESHOLD`),
+    /// from 0 to 1; default 0, so that each loss does. The draft suggests 0.01.
     pub loss_rate_threshold: f64,
     /// How much of a reaction to marks and delays remains if the target is below 0.8 of what arrives
     /// (`BACKOFF_SCALE_LOW_TARGET_RATE`), from 0 to 1; default 1. The draft suggests 0.25.
@@ -206,7 +207,8 @@ pub struct Scream {
 }
 
 impl Scream {
-    /// "Status Update on Receiving Feedback": lost packets count as acknowledged once a later one has arrived.
+    /// "Status Update on Receiving Feedback": lost packets count as acknowledged once a later one has
+    /// arrived.
     fn acknowledge(&mut self, up_to: Time) -> u64 {
         let before = self.in_flight;
         while let Some(&(_, size)) = self.outstanding.front().filter(|(sent, _)| *sent <= up_to) {

@@ -1,5 +1,5 @@
-//! The rate by delay: additive increase, multiplicative decrease (`aimd_rate_control.cc`), and the capacity of
-//! the link at over-use (`link_capacity_estimator.cc`).
+//! The rate by delay: additive increase, multiplicative decrease (`aimd_rate_control.cc`), and the capacity
+//! of the link at over-use (`link_capacity_estimator.cc`).
 
 use super::trendline::Usage;
 use crate::time::{Duration, Time};

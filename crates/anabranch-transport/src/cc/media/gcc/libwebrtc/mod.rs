@@ -1,19 +1,19 @@
-//! Google Congestion Control as libwebrtc has it (`modules/congestion_controller/goog_cc`, with the defaults of
-//! its field trials).
+//! Google Congestion Control as libwebrtc has it (`modules/congestion_controller/goog_cc`, with the defaults
+//! of its field trials).
 //!
-//! The trend of the delay and a rate that it bounds, a rate by losses, and probes, which are short bursts at a
-//! higher rate. Source files are named at each part. They were read in a mirror of the years 2024 and 2025, whose
-//! loss-based estimator is of the revision 068e6ba.
+//! The trend of the delay and a rate that it bounds, a rate by losses, and probes, which are short bursts at
+//! a higher rate. Source files are named at each part. They were read in a mirror of the years 2024 and 2025,
+//! whose loss-based estimator is of the revision 068e6ba.
 //!
 //! Known deviations:
 //! - The round trip of the rate by delay is the mean of the longest ones of the last 32 reports, as with
 //!   feedback about packets alone (`packet_feedback_only_`).
-//! - A probe is padded with packets of media that were sent last, which libwebrtc prefers too; it never pads with
-//!   zeros. Its packets leave one by one at the probe's rate, not in pieces of 2 ms.
-//! - Until the rate by losses has three observations the delay alone decides; libwebrtc then has an older rate by
-//!   losses, from the second second on.
-//! - There is no estimate of the network's state, no window, and no receiver's limit (REMB). The target has no
-//!   padding while losses limit it.
+//! - A probe is padded with packets of media that were sent last, which libwebrtc prefers too; it never pads
+//!   with zeros. Its packets leave one by one at the probe's rate, not in pieces of 2 ms.
+//! - Until the rate by losses has three observations the delay alone decides; libwebrtc then has an older
+//!   rate by losses, from the second second on.
+//! - There is no estimate of the network's state, no window, and no receiver's limit (REMB). The target has
+//!   no padding while losses limit it.
 
 mod aimd;
 mod alr;
