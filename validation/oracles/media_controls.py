@@ -1,7 +1,7 @@
 """Our congestion controls of media and their references over RFC 8867 section 5.1.
 
-The references were driven in virtual time over the same link, with frames of one size; their rows of
-100 ms lie beside this module. Ours are runs of `scenarios/video-call.toml` with such frames.
+The references were driven in virtual time over the same link, with frames of one size; their rows
+of 100 ms lie beside this module. Ours are runs of `scenarios/video-call.toml` with such frames.
 """
 
 import csv
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from anabranch.studies.result import load, run
 
-__all__ = ["COMPARISONS", "HEADS", "Phase", "cells", "compare"]
+__all__ = ["COMPARISONS", "HEADS", "Compared", "Phase", "cells", "compare"]
 
 _FOLDER = Path(__file__).parent
 _SCENARIO = _FOLDER.parents[1] / "scenarios" / "video-call.toml"
@@ -158,8 +158,12 @@ def near(rows: Rows, other: Rows) -> float:
     return float((np.abs(by_second(rows) / by_second(other) - 1) <= 0.1).mean())
 
 
-def compare() -> Iterator[tuple[Comparison, list[tuple[Phase, Phase]], float]]:
-    """For each comparison: the phases of ours and of the reference, and how often targets are near."""
+Compared: TypeAlias = tuple[Comparison, list[tuple[Phase, Phase]], float]
+"""A comparison, the phases of ours and of the reference, and how often targets are near."""
+
+
+def compare() -> Iterator[Compared]:
+    """All comparisons."""
     for comparison in COMPARISONS:
         own, theirs = ours(comparison), reference(comparison.rows)
         pairs = list(zip(phases(own), phases(theirs), strict=True))

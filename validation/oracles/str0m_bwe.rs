@@ -1,12 +1,12 @@
-//! The bandwidth estimator of str0m 0.23.1 (algesten/str0m, commit 120401c), which follows libwebrtc's revision
-//! 2bc24d4, as an oracle of our `gcc`: a sender over RFC 8867 section 5.1, in virtual time.
+//! The bandwidth estimator of str0m 0.23.1 (algesten/str0m, commit 120401c), which follows libwebrtc's
+//! revision 2bc24d4, as an oracle of our `gcc`: a sender over RFC 8867 section 5.1, in virtual time.
 //!
 //! usage: `str0m_bwe > str0m_even.csv`
 //!
-//! Frames of one size, 30 a second, in packets of 1000 bytes and headers of 40; the encoder follows the estimate
-//! up to 1.5 Mbit/s. Packets leave at 2.5 times the estimate, and those of a probe at its rate, padded with
-//! packets of the same size. The receiver reports with the last packet of a frame, to 1/1024 s. A row is 100 ms,
-//! as in `scream.cpp`.
+//! Frames of one size, 30 a second, in packets of 1000 bytes and headers of 40; the encoder follows the
+//! estimate up to 1.5 Mbit/s. Packets leave at 2.5 times the estimate, and those of a probe at its rate,
+//! padded with packets of the same size. The receiver reports with the last packet of a frame, to 1/1024 s. A
+//! row is 100 ms, as in `scream.cpp`.
 //!
 //! build, with str0m's sources as `str0m` in this folder:
 //!   rustc --edition 2024 -O -A warnings str0m_bwe.rs

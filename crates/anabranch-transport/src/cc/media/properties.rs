@@ -51,12 +51,12 @@ proptest! {
                 let mut reports = Vec::new();
                 for (size, gap, fate) in packets {
                     control.on_sent(sent, *size);
-                    arrived = arrived + Duration::from_nanos(*gap);
+                    arrived += Duration::from_nanos(*gap);
                     reports.push(PacketReport { sent, size: *size, arrival: fate.map(|ecn| (arrived, ecn)) });
                 }
                 let bytes = packets.iter().map(|(size, ..)| u64::from(*size)).sum();
                 control.on_frame(&Frame { now, bytes, waiting: Duration::from_nanos(*since / 7) });
-                now = now + Duration::from_nanos(*since);
+                now += Duration::from_nanos(*since);
                 let rtt = Duration::from_nanos(*since);
                 control.on_feedback(&Feedback { now, rtt, packets: &reports });
                 let limits = control.limits();

@@ -19,7 +19,9 @@ impl Drill {
     /// A round trip: so many packets are sent at once and reported 100 ms later, with this fate each.
     fn round(&mut self, fates: &[Option<Ecn>]) -> f64 {
         let sent = self.now;
-        fates.iter().for_each(|_| self.scream.on_sent(sent, 1_000));
+        for _ in fates {
+            self.scream.on_sent(sent, 1_000);
+        }
         let arrived = sent + Duration::from_millis(50) + self.queue;
         let reports: Vec<_> = fates
             .iter()

@@ -106,8 +106,9 @@ pub(super) struct ReferenceWindow {
     alpha: Alpha,
     /// The mean share of losses (`loss_rate`).
     loss_rate: f64,
-    has_loss: bool,
-    has_marks: bool,
+    /// Packets that were lost, and that were marked, since the window was last lowered.
+    lost: u64,
+    marked: u64,
     /// When packets were last lost or marked, and when the window was last lowered.
     detected: Option<Time>,
     reacted: Option<Time>,
@@ -125,8 +126,8 @@ impl ReferenceWindow {
             may_set_inflection: true,
             alpha: Alpha { value: 0.0, gains, updated: Time::ZERO, arrived: 0, marked: 0 },
             loss_rate: 0.0,
-            has_loss: false,
-            has_marks: false,
+            lost: 0,
+            marked: 0,
             detected: None,
             reacted: None,
             most: MostInFlight::default(),
@@ -166,8 +167,8 @@ impl ReferenceWindow {
         self.most.on_rtt(now, delays.rtt());
         self.alpha.on_acked(now, acked, delays.rtt());
         self.count_losses(acked);
-        self.has_loss |= acked.lost > 0;
-        self.has_marks |= acked.marked > 0;
+        self.lost += acked.lost;
+        self.marked += acked.marked;
         if acked.lost > 0 || acked.marked > 0 {
             self.detected = Some(now);
         }
@@ -180,7 +181,7 @@ impl ReferenceWindow {
             }
             self.reduce(now, congestion, delays, nearness, is_below_arriving);
             self.reacted = Some(now);
-            (self.has_loss, self.has_marks) = (false, false);
+            (self.lost, self.marked) = (0, 0);
         }
         self.increase(now, acked, delays, nearness, is_at_most);
     }
@@ -202,11 +203,11 @@ impl ReferenceWindow {
         }
         let (delay, target) = (delays.qdelay_avg, delays.target);
         let threshold = self.config.loss_rate_threshold;
-        if self.has_loss {
+        if self.lost > 0 {
             // Few losses without a queue are those of the link.
             let counts = threshold == 0.0 || self.loss_rate > threshold || delay > target / 4.0;
             counts.then_some(Congestion::Loss)
-        } else if self.has_marks {
+        } else if self.marked > 0 {
             Some(Congestion::Marks)
         } else {
             let share = ((delay - target / 2.0) / (target / 2.0)).min(1.0);

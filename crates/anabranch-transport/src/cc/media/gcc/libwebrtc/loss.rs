@@ -236,7 +236,7 @@ impl LossBased {
         let middle = rates.len() / 2;
         match rates.len() {
             0 => 0.0,
-            count if count % 2 == 0 => (rates[middle - 1] + rates[middle]) / 2.0,
+            count if count % 2 == 0 => f64::midpoint(rates[middle - 1], rates[middle]),
             _ => rates[middle],
         }
     }

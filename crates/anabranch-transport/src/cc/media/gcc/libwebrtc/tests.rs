@@ -56,7 +56,7 @@ impl Link {
             } else if self.next_media <= self.now {
                 self.send();
                 let rate = (limits.target.bits_per_sec() as f64).min(self.most);
-                self.next_media = self.next_media + Duration::from_secs_f64(1e4 / rate);
+                self.next_media += Duration::from_secs_f64(1e4 / rate);
             }
             if self.next_report <= self.now {
                 self.report();
@@ -64,7 +64,7 @@ impl Link {
             if self.control.timeout() <= self.now {
                 self.control.on_timeout(self.now);
             }
-            self.now = self.now + Duration::from_micros(500);
+            self.now += Duration::from_micros(500);
         }
         self.control.limits().target.bits_per_sec() as f64
     }

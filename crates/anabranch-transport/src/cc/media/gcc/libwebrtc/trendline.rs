@@ -63,10 +63,7 @@ impl Groups {
         }
         if !belongs(current, sent, arrived) {
             let whole = *current;
-            let delta = match self.between(&whole) {
-                Ok(delta) => delta,
-                Err(()) => return None,
-            };
+            let Ok(delta) = self.between(&whole) else { return None };
             self.before = Some(whole);
             self.current = Some(fresh);
             return delta;
