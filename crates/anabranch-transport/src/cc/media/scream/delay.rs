@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Config;
+use super::config::Config;
 use crate::time::{Duration, Time};
 
 /// RFC 6817 section 4.2: the base delay is the least one of so many minutes.

@@ -1,7 +1,7 @@
 //! The target of the encoder and the pace of packets ("Media Rate Control", "Packet Pacing").
 
 use super::super::Frame;
-use super::Config;
+use super::config::Config;
 use super::delay::Delays;
 use super::window::ReferenceWindow;
 use crate::time::Time;

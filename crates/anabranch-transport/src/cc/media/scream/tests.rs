@@ -2,6 +2,7 @@
 
 use super::super::PacketReport;
 use super::*;
+use crate::units::{Bytes, Rate};
 
 /// A sender whose packets arrive after 50 ms, unless a drill says otherwise.
 struct Drill {

@@ -1,6 +1,6 @@
 //! The reference window ("Reference Window Update").
 
-use super::Config;
+use super::config::Config;
 use super::delay::Delays;
 use crate::time::{Duration, Time};
 
