@@ -153,7 +153,8 @@ def near(rows: Rows, other: Rows) -> float:
     """The share of the seconds after the first ten in which the targets differ by at most 10 %."""
 
     def by_second(values: Rows) -> NDArray[np.float64]:
-        return values[: 10 * int(_ENDS_S[-1]), 1].reshape(-1, 10).mean(axis=1)[10:]
+        seconds = values[: 10 * int(_ENDS_S[-1]), 1].reshape(-1, 10)
+        return np.asarray(seconds.mean(axis=1)[10:], dtype=np.float64)
 
     return float((np.abs(by_second(rows) / by_second(other) - 1) <= 0.1).mean())
 
