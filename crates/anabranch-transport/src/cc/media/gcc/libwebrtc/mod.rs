@@ -9,7 +9,8 @@
 //! - The round trip of the rate by delay is the mean of the longest ones of the last 32 reports, as with
 //!   feedback about packets alone (`packet_feedback_only_`).
 //! - A probe is padded with packets of media that were sent last, which libwebrtc prefers too; it never pads
-//!   with zeros. Its packets leave one by one at the probe's rate, not in pieces of 2 ms.
+//!   with zeros. One that follows another within a second does not wait for media. Its packets leave one by
+//!   one at the probe's rate, not in pieces of 2 ms.
 //! - Until the rate by losses has three observations the delay alone decides; libwebrtc then has an older
 //!   rate by losses, from the second second on.
 //! - There is no estimate of the network's state, no window, and no receiver's limit (REMB). The target has
