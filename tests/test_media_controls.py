@@ -7,7 +7,7 @@ from oracles import media_controls
 
 # By reference: how far what arrives may be from the reference's, as a share, and the 95th
 # percentile of the wait in ms, in each phase; docs/media.md has the causes of the larger ones.
-BOUNDS = {
+BOUNDS: dict[str, list[tuple[float | None, float | None]]] = {
     "scream_even.csv": [(0.1, 15), (0.1, 5), (0.15, 180), (None, None)],
     "scream_draft_even.csv": [(0.1, 10), (0.1, 5), (0.1, 10), (0.1, 10)],
     "scream_draft_l4s.csv": [(0.1, 8), (0.1, 5), (0.15, 20), (0.1, 8)],
