@@ -2,8 +2,9 @@
 //! of its field trials).
 //!
 //! The trend of the delay and a rate that it bounds, a rate by losses, and probes, which are short bursts at
-//! a higher rate. Source files are named at each part. They were read in a mirror of the years 2024 and 2025,
-//! whose loss-based estimator is of the revision 068e6ba.
+//! a higher rate. Source files are named at each part. They were read in JumpingYang001/webrtc (a mirror of
+//! 2025; of the rate by losses, commit 068e6ba) and, as far as it lacks them, in str0m 0.23.1, which follows
+//! the revision 2bc24d4 of January 2026.
 //!
 //! Known deviations:
 //! - The round trip of the rate by delay is the mean of the longest ones of the last 32 reports, as with
