@@ -22,6 +22,7 @@ from oracles import (
     linux_sctp,
     linux_sctp_rows,
     linux_tcp,
+    media_controls,
     ns3_shared_queue,
     values,
 )
@@ -51,12 +52,21 @@ def generated(folder: Path) -> tuple[dict[str, str], list[Callable[[], dict[str,
     )
     tcp_table = _table(linux_tcp.HEADS, [linux_tcp.cells(row) for row in tcp])
     failover_table = _table(failover.HEADS, [failover.cells(row) for row in failover.sweep()])
+    media = list(media_controls.compare())
+    media_rows = [
+        media_controls.cells(comparison.name, *pair)
+        for comparison, pairs, _ in media
+        for pair in pairs
+    ]
     files = {
         "failover.md": _page(folder / "failover.md", _failover_summary(), failover_table),
         "linux-sctp.csv": linux_sctp.as_csv(sctp),
         "linux-sctp.md": _page(folder / "linux-sctp.md", _sctp_summary(sctp), sctp_table),
         "linux-tcp.csv": linux_tcp.as_csv(tcp),
         "linux-tcp.md": _page(folder / "linux-tcp.md", _tcp_summary(tcp), tcp_table),
+        "media.md": _page(
+            folder / "media.md", _media_summary(media), _table(media_controls.HEADS, media_rows)
+        ),
     }
     drawings: list[Callable[[], dict[str, Figure]]] = [
         partial(linux_sctp.figures, sctp),
@@ -107,6 +117,14 @@ def _failover_summary() -> str:
         f" {min(ratios):.3f} to {max(ratios):.3f} in {len(ratios)} settings; up to"
         f" {max(spurious):.3f} in {len(spurious)} whose RTO.Initial is below the SACK delay: the"
         " healthy path's timer expires spuriously too."
+    )
+
+
+def _media_summary(media: list[media_controls.Compared]) -> str:
+    near = [f"{share:.0%} beside {comparison.name}" for comparison, _, share in media]
+    return (
+        "The targets of a second differ by at most 10 % in this share of the seconds after the"
+        f" first ten: {'; '.join(near)}."
     )
 
 

@@ -43,6 +43,9 @@ pub struct Config {
     /// How often the receiver of media reports on what arrived (RFC 8888); default "100 ms". There is no
     /// report while nothing arrives.
     pub feedback_interval: Duration,
+    /// Whether it also reports as soon as the last packet of a frame arrives, as SCReAM's draft recommends;
+    /// default false.
+    pub feedback_per_frame: bool,
     /// The mean time between sender and receiver reports (RFC 3550); default "1 s".
     pub report_interval: Duration,
     /// Whether the receiver asks for packets that are missing (RFC 4585), and its peer sends them again (RFC
@@ -82,6 +85,7 @@ impl Default for Config {
             probe_interval: Duration::from_millis(200),
             path_timeout: Duration::from_millis(500),
             feedback_interval: Duration::from_millis(100),
+            feedback_per_frame: false,
             report_interval: Duration::from_secs(1),
             nack: true,
             nack_interval: Duration::from_millis(100),

@@ -10,6 +10,7 @@ use super::paths::Paths;
 use super::receiver::{Inbound, Missing};
 use super::stats::{MEAN_DELAY_MS, MEAN_PACING_DELAY_MS, MEAN_TARGET_KBIT_PER_S, SRTT_MS, Stats};
 use super::stream::{FIRST, RETRANSMISSIONS};
+use crate::cc::media::MediaControl as _;
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Service, Site, Transport,
 };
@@ -129,6 +130,13 @@ impl RtpEndpoint {
         }
     }
 
+    /// The same where nothing was expected to change.
+    fn tell_news(&mut self, now: Time) {
+        if self.told != Some(self.paths.target()) {
+            self.tell_target(now);
+        }
+    }
+
     fn send(&mut self, now: Time, message: &Message) {
         if self.told.is_none() {
             self.tell_target(now);
@@ -145,14 +153,31 @@ impl RtpEndpoint {
         self.next[0] += 1;
         let waiting = Waiting { since: now, payload, marker: !more, timestamp, number, original: None };
         for path in self.paths.carriers(now, payload.length) {
-            self.paths[path].pacer.push(waiting);
+            self.paths[path].push(waiting);
+        }
+        if !more {
+            self.paths.all.iter_mut().for_each(|path| path.end_frame(now));
+            self.tell_news(now);
         }
     }
 
-    /// Sends what the pacers let leave now.
+    /// The packet that pacer and window let leave now on a path.
+    fn next_packet(&mut self, now: Time, path: PathId) -> Option<Waiting> {
+        let path = &mut self.paths[path];
+        if path.is_window_full(self.ip_bytes) {
+            return None;
+        }
+        path.pacer.pop(now).or_else(|| {
+            let padding = path.padding(now)?;
+            self.stats.padding_sent += 1;
+            Some(padding)
+        })
+    }
+
+    /// Sends what the pacers and the windows let leave now.
     fn pace(&mut self, now: Time) {
         for path in self.paths.ids() {
-            while let Some(waiting) = self.paths[path].pacer.pop(now) {
+            while let Some(waiting) = self.next_packet(now, path) {
                 let is_first = waiting.original.is_none() && !self.paths.has_sent(waiting.number);
                 self.transmit_media(now, path, &waiting);
                 if waiting.original.is_some() {
@@ -277,6 +302,9 @@ impl RtpEndpoint {
         if self.report_at <= now {
             self.report(now);
         }
+        for path in self.paths.all.iter_mut().filter(|path| path.control.timeout() <= now) {
+            path.control.on_timeout(now);
+        }
         let (left, events) = self.paths.work(now);
         if !left.is_empty() || !events.is_empty() {
             self.events(events);
@@ -284,6 +312,8 @@ impl RtpEndpoint {
                 self.paths.move_waiting(now, path);
             }
             self.tell_target(now);
+        } else if self.told.is_some() {
+            self.tell_news(now);
         }
         self.pace(now);
     }
@@ -383,7 +413,7 @@ impl Endpoint for RtpEndpoint {
 
     fn poll_output(&mut self, _now: Time) -> Output {
         self.outputs.pop_front().unwrap_or_else(|| {
-            Output::Timeout(self.paths.next().min(self.missing.next()).min(self.report_at))
+            Output::Timeout(self.paths.next(self.ip_bytes).min(self.missing.next()).min(self.report_at))
         })
     }
 }

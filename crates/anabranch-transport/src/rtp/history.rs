@@ -84,6 +84,11 @@ impl History {
         self.packets.binary_search_by_key(&number, |sent| sent.number)
     }
 
+    /// The packet with the highest number, if there is one.
+    pub(super) fn last(&self) -> Option<&Sent> {
+        self.packets.back()
+    }
+
     /// The number of the packet that these 16 bits mean.
     pub(super) fn number(&self, sequence: u16) -> u64 {
         extend(self.next(), sequence)

@@ -45,6 +45,9 @@ impl RtpEndpoint {
         let number = self.inbound[usize::from(is_again)].number(header.sequence);
         if self.paths[path].on_arrival(now, is_again, number, ecn) {
             self.paths[path].expect_feedback(now, self.config.feedback_interval);
+            if self.config.feedback_per_frame && header.marker {
+                self.paths[path].feedback_at = now;
+            }
         }
         self.heard = Some(path);
         if !is_again {

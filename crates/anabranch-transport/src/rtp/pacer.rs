@@ -55,6 +55,21 @@ impl Pacer {
         self.media.iter().any(|packet| packet.number == number)
     }
 
+    /// For how long the first packet of media has waited.
+    pub(super) fn oldest(&self, now: Time) -> Duration {
+        self.media.front().map_or(Duration::ZERO, |first| now.saturating_since(first.since))
+    }
+
+    /// The packet that leaves next.
+    pub(super) fn first(&self) -> Option<&Waiting> {
+        self.retransmissions.front().or_else(|| self.media.front())
+    }
+
+    /// When a packet may leave next, whether one waits or not.
+    pub(super) const fn free_at(&self) -> Time {
+        self.next
+    }
+
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.media.is_empty() && self.retransmissions.is_empty()

@@ -1,15 +1,18 @@
 //! One of the paths of an end: its congestion control and pacer, what was sent on it, and what came.
 
+use super::Config;
 use super::arrivals::Arrivals;
 use super::history::{History, KEPT, Sent, marked};
-use super::pacer::Pacer;
+use super::pacer::{Pacer, Waiting};
 use super::stats::PathStats;
 use super::stream::RETRANSMISSIONS;
-use crate::cc::media::{Config, Controller, Feedback, MediaControl as _, PacketReport};
+use crate::cc::media::{Controller, Feedback, Frame, MediaControl as _, PacketReport};
 use crate::flow::{Ecn, PathId};
 use crate::observed::MediaSample;
 use crate::time::{Duration, Time};
 use crate::wire::rtcp::{CongestionFeedback, MOST_METRICS};
+use crate::wire::rtp;
+use crate::wire::udp::HEADER_BYTES;
 
 /// A path.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(super) struct Path {
     pub(super) silent_since: Time,
     /// Smoothed as RFC 6298 section 2 has it.
     pub(super) srtt: Option<Duration>,
+    /// Bytes of the frame that is being handed over.
+    frame_bytes: u64,
     clock: Clock,
     pub(super) sample: MediaSample,
     /// The sum of one-way delays in ms, and their number.
@@ -65,12 +70,13 @@ impl News {
 impl Path {
     /// A path on which `peer` is the source of the peer's media.
     pub(super) fn new(number: PathId, mtu: u32, config: &Config, peer: u32) -> Self {
-        let control = config.build();
+        let control = config.cc.build(config.ecn.field());
         let target = control.limits().target;
         Self {
             mtu,
             control,
             pacer: Pacer::default(),
+            frame_bytes: 0,
             sent: [History::default(), History::default()],
             arrived: [peer, peer | RETRANSMISSIONS].map(Arrivals::new),
             feedback_at: Time::NEVER,
@@ -85,10 +91,56 @@ impl Path {
         }
     }
 
+    /// A packet of media is to leave on it.
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.frame_bytes += u64::from(waiting.payload.length);
+        self.pacer.push(waiting);
+    }
+
+    /// The frame is whole. Its part here, if it has one, is told to the control.
+    pub(super) fn end_frame(&mut self, now: Time) {
+        let bytes = std::mem::take(&mut self.frame_bytes);
+        if bytes > 0 {
+            self.control.on_frame(&Frame { now, bytes, waiting: self.pacer.oldest(now) });
+        }
+    }
+
+    /// Whether the next packet has no place in the control's window; `headers` are those of IP.
+    pub(super) fn is_window_full(&self, headers: u32) -> bool {
+        let size = |first: &Waiting| {
+            let again = if first.original.is_some() { rtp::RETRANSMISSION_BYTES } else { 0 };
+            headers + HEADER_BYTES + rtp::HEADER_BYTES + again + first.payload.length
+        };
+        self.pacer.first().is_some_and(|first| u64::from(size(first)) > self.control.limits().window)
+    }
+
+    /// What leaves now while the control probes and nothing waits: the last packet, again.
+    pub(super) fn padding(&self, now: Time) -> Option<Waiting> {
+        if self.padding_at() > now {
+            return None;
+        }
+        let Sent { number, payload, marker, timestamp, .. } = *self.sent[0].last()?;
+        Some(Waiting { since: now, payload, marker, timestamp, number: 0, original: Some(number) })
+    }
+
+    /// When padding leaves next; [`Time::NEVER`] if there is none.
+    fn padding_at(&self) -> Time {
+        let pads = self.control.limits().pads && self.sent[0].last().is_some();
+        if pads { self.pacer.free_at() } else { Time::NEVER }
+    }
+
+    /// When a packet leaves next, feedback is due or the control is; `headers` are those of IP.
+    pub(super) fn next(&self, headers: u32) -> Time {
+        let is_full = self.is_window_full(headers);
+        let packet = if is_full { Time::NEVER } else { self.pacer.next().min(self.padding_at()) };
+        packet.min(self.feedback_at).min(self.control.timeout())
+    }
+
     /// A packet leaves.
     pub(super) fn on_sent(&mut self, is_again: bool, sent: Sent) {
         let pace = self.control.limits().pacing;
         self.pacer.on_sent(sent.at, sent.size, pace);
+        self.control.on_sent(sent.at, sent.size);
         self.last_sent = Some(sent.at);
         self.silent_since = self.silent_since.min(sent.at);
         self.stats.packets_sent += 1;

@@ -45,7 +45,7 @@ pub(super) type Ids = SmallVec<[PathId; 4]>;
 impl Paths {
     /// The paths of an end whose peer's media comes from `peer`; `seed` is for what draws numbers.
     pub(super) fn new(config: &Config, mtus: &[u32], peer: u32, seed: u64) -> Self {
-        let path = |(number, mtu): (u8, &u32)| Path::new(PathId(number), *mtu, &config.cc, peer);
+        let path = |(number, mtu): (u8, &u32)| Path::new(PathId(number), *mtu, config, peer);
         let policy = || config.policy.clone().unwrap_or_default();
         Self {
             all: (0..).zip(mtus).map(path).collect(),
@@ -239,11 +239,10 @@ impl Paths {
         (left, events)
     }
 
-    /// When something is due.
-    pub(super) fn next(&self) -> Time {
-        let of_path = |(index, path): (usize, &Path)| {
-            path.pacer.next().min(path.feedback_at).min(self.silent_at(PathId(index as u8)))
-        };
+    /// When something is due; `headers` are bytes of an IP header.
+    pub(super) fn next(&self, headers: u32) -> Time {
+        let of_path =
+            |(index, path): (usize, &Path)| path.next(headers).min(self.silent_at(PathId(index as u8)));
         let tick = self.selector.as_ref().map_or(Time::NEVER, Selector::next_tick);
         self.all.iter().enumerate().map(of_path).fold(tick, Time::min)
     }

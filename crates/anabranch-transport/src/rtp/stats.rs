@@ -10,8 +10,10 @@ counters! {
         packets_sent: One;
         /// Bytes of payload in these packets.
         bytes_sent: Bytes;
-        /// Packets sent again on request.
+        /// Packets sent again, on request or as padding.
         retransmissions_sent: One;
+        /// Packets sent again as padding, so that a probe has its rate.
+        padding_sent: One;
         /// Packets that were asked for and not sent again, because `retransmission_share` was used up or they
         /// were too old.
         retransmissions_denied: One;

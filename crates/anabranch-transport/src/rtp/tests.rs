@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::testing::{Pair, cbr};
+use crate::cc::media;
 use crate::endpoint::{Command, Event, Input, Message};
 use crate::flow::{Ecn, Payload, Side};
 use crate::observed::Observed as _;
@@ -80,6 +81,49 @@ fn feedback_comes_at_its_interval_and_stops_with_the_media() {
     assert_eq!((feedback.len(), &gaps[..]), (4, &[100, 100, 100][..]), "{feedback:?}");
     assert!(pair.rtcp(Side::B, "receiver_report").len() >= 5);
     assert_eq!(pair.rtcp(Side::A, "sender_report").len(), 1, "it has sent media in the first second only");
+}
+
+#[test]
+fn feedback_comes_with_the_last_packet_of_each_frame() {
+    let config = Config { feedback_per_frame: true, ..cbr() };
+    let mut pair = Pair::new(&config, |_, _| false);
+    for frame in 0..3 {
+        pair.send(frame * 2_000, 2);
+        pair.run_until(Time::from_millis(40 * (frame + 1)));
+    }
+    // The second packet of each frame leaves 5.547 ms after the first, and takes 10 ms.
+    let feedback: Vec<_> =
+        pair.rtcp(Side::B, "feedback").iter().map(|at| at.as_nanos() / 1_000_000).collect();
+    assert_eq!(feedback, [15, 55, 95]);
+}
+
+/// A control with a window sends no more than it, and goes on when all of that is lost.
+#[test]
+fn a_window_bounds_what_is_in_flight() {
+    let cc = media::Config::Scream(media::scream::Config::default());
+    let mut pair =
+        Pair::new(&Config { cc, ..Config::default() }, |_, packet| matches!(packet.body, Body::Udp(_)));
+    pair.send(0, 30);
+    pair.run_until(Time::from_millis(490));
+    let sent = |pair: &Pair| pair.value(Side::A, "packets_sent");
+    // Three windows of 3000 bytes.
+    assert_eq!(sent(&pair), 8.0);
+    pair.run_until(Time::from_secs(2));
+    assert!(sent(&pair) >= 16.0, "{}", sent(&pair));
+}
+
+/// A probe is padded with what was sent last, which the receiver knows already.
+#[test]
+fn a_probe_sends_packets_again_where_no_media_waits() {
+    let cc = media::Config::Gcc(media::gcc::Config::default());
+    let mut pair = Pair::new(&Config { cc, ..Config::default() }, |_, _| false);
+    pair.send(0, 1);
+    pair.run_until(Time::from_millis(400));
+    // Five packets at 450 kbit/s, of which one is media, five at 900, and as those arrive well, five at 1500.
+    assert_eq!(pair.value(Side::A, "padding_sent"), 14.0);
+    assert_eq!(pair.value(Side::B, "duplicates_received"), 14.0);
+    assert_eq!(pair.received(), [0]);
+    assert!(pair.ends[0].sample_media().unwrap().target.bits_per_sec() > 600_000);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Feedback, Limits, MediaControl};
+use crate::flow::Ecn;
 use crate::units::Rate;
 
 /// Settings of a constant rate.
@@ -27,7 +28,7 @@ impl Config {
         Ok(())
     }
 
-    pub(super) const fn build(self) -> Cbr {
+    pub(super) const fn build(self, _ecn: Ecn) -> Cbr {
         Cbr(self.rate)
     }
 }

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Feedback, Limits, MediaControl, cbr, gcc, nada};
+use super::{Feedback, Frame, Limits, MediaControl, cbr, gcc, nada, scream};
+use crate::flow::Ecn;
+use crate::time::Time;
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {
@@ -26,10 +28,10 @@ macro_rules! controls {
                 }
             }
 
-            /// A control for one path.
-            pub fn build(&self) -> Controller {
+            /// A control for one path, whose packets have this ECN field.
+            pub fn build(&self, ecn: Ecn) -> Controller {
                 match self {
-                    $(Self::$name(config) => Controller::$name(Box::new(config.build())),)*
+                    $(Self::$name(config) => Controller::$name(Box::new(config.build(ecn))),)*
                 }
             }
         }
@@ -41,9 +43,33 @@ macro_rules! controls {
         }
 
         impl MediaControl for Controller {
+            fn on_sent(&mut self, now: Time, size: u32) {
+                match self {
+                    $(Self::$name(control) => control.on_sent(now, size),)*
+                }
+            }
+
+            fn on_frame(&mut self, frame: &Frame) {
+                match self {
+                    $(Self::$name(control) => control.on_frame(frame),)*
+                }
+            }
+
             fn on_feedback(&mut self, feedback: &Feedback<'_>) {
                 match self {
                     $(Self::$name(control) => control.on_feedback(feedback),)*
+                }
+            }
+
+            fn timeout(&self) -> Time {
+                match self {
+                    $(Self::$name(control) => control.timeout(),)*
+                }
+            }
+
+            fn on_timeout(&mut self, now: Time) {
+                match self {
+                    $(Self::$name(control) => control.on_timeout(now),)*
                 }
             }
 
@@ -63,6 +89,8 @@ controls! {
     Gcc: gcc => gcc::Gcc,
     /// NADA (RFC 8698).
     Nada: nada => nada::Nada,
+    /// SCReAM version 2 (draft-ietf-ccwg-rfc8298bis-screamv2).
+    Scream: scream => scream::Scream,
 }
 
 impl Default for Config {

@@ -1,13 +1,16 @@
 //! Congestion control of media: from reports about single packets to a rate for an encoder.
 //!
-//! A control is told when reports come, and says how fast the encoder and the pacer may be. Packets are in
-//! the order in which they were sent; sizes are those of IP packets.
+//! A control is told what is sent and what feedback says of it, and says how fast the encoder and the pacer
+//! may be. Packets are in the order in which they were sent; sizes are those of IP packets.
 
 pub mod cbr;
 mod controller;
 pub mod gcc;
 mod loss_interval;
 pub mod nada;
+#[cfg(test)]
+mod properties;
+pub mod scream;
 
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
@@ -17,11 +20,37 @@ pub use controller::{Config, Controller};
 
 /// A congestion control of media.
 pub trait MediaControl {
+    /// A packet of so many bytes leaves.
+    fn on_sent(&mut self, _now: Time, _size: u32) {}
+
+    /// The encoder has handed over a frame.
+    fn on_frame(&mut self, _frame: &Frame) {}
+
     /// Takes the reports of one feedback message.
     fn on_feedback(&mut self, feedback: &Feedback<'_>);
 
+    /// When [`on_timeout`](Self::on_timeout) is due; [`Time::NEVER`] if it is not.
+    fn timeout(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// Time has passed. It may be called earlier than [`timeout`](Self::timeout) says; after the call that
+    /// lies later.
+    fn on_timeout(&mut self, _now: Time) {}
+
     /// How fast encoder and pacer may be from now on.
     fn limits(&self) -> Limits;
+}
+
+/// A frame of the encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// When it was handed over.
+    pub now: Time,
+    /// Its bytes, without headers.
+    pub bytes: u64,
+    /// For how long the first packet of media has waited for the pacer.
+    pub waiting: Duration,
 }
 
 /// What a feedback message says.
@@ -53,13 +82,18 @@ pub struct Limits {
     pub target: Rate,
     /// How fast packets may leave.
     pub pacing: Rate,
+    /// How many bytes may leave until the next call of the control; [`u64::MAX`] without a window.
+    pub window: u64,
+    /// Whether packets of media that were sent last are sent again where none waits, so that packets leave at
+    /// the pace: a probe.
+    pub pads: bool,
 }
 
 impl Limits {
     /// Packets leave at one and a half times the target, so that a frame is sent before the next one is made.
     fn paced(target: Rate) -> Self {
         let pacing = Rate::from_bits_per_sec(target.bits_per_sec().saturating_mul(3) / 2 + 1);
-        Self { target, pacing }
+        Self { target, pacing, window: u64::MAX, pads: false }
     }
 }
 

@@ -132,7 +132,7 @@ impl Config {
         super::check_rates(self.min_rate, self.initial_rate, self.max_rate)
     }
 
-    pub(super) fn build(&self) -> Nada {
+    pub(super) fn build(&self, _ecn: Ecn) -> Nada {
         Nada {
             config: *self,
             reference: self.initial_rate.bits_per_sec() as f64,
@@ -343,7 +343,7 @@ mod tests {
 
     /// A control that has seen half a second at 1 Mbit/s with a one-way delay of 50 ms.
     fn seasoned() -> Nada {
-        let mut nada = Config::default().build();
+        let mut nada = Config::default().build(Ecn::NotEct);
         for round in 0..5 {
             report(&mut nada, 100 * round + 200, &packets(100 * round, 50));
         }

@@ -1,26 +1,18 @@
-//! Google Congestion Control as its draft has it (draft-ietf-rmcat-gcc-02), with all computation at the
-//! sender.
-//!
-//! A filter estimates how the one-way delay changes from one group of packets to the next (section 5.3); a
-//! detector compares that with a threshold that adapts (section 5.4); the rate grows until there is over-use,
-//! and falls to 0.85 of what arrives (section 5.5). A second control follows losses (section 6), and the
-//! target is the lower of both. libwebrtc has changed nearly all of this since.
-//!
-//! Known deviations: the target stays between `min_rate` and `max_rate`, as does the rate by losses; the loss
-//! ratio is that of the last 200 ms or more, where the draft takes it from each receiver report.
+//! Google Congestion Control, in the two forms that go by this name.
 
-mod delay;
-mod rate;
+mod draft_02;
+mod libwebrtc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Feedback, Limits, MediaControl};
-use crate::time::{Duration, Time};
+use crate::flow::Ecn;
+use crate::time::Time;
 use crate::units::Rate;
 
-use delay::{Detector, Filter, Groups};
-use rate::DelayBased;
+use draft_02::Draft02;
+use libwebrtc::Libwebrtc;
 
 /// Which form of Google Congestion Control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,9 +20,11 @@ use rate::DelayBased;
 #[schemars(rename = "GccVariant")]
 pub enum Variant {
     /// draft-ietf-rmcat-gcc-02: a Kalman filter, and losses by their share.
-    #[default]
     #[serde(rename = "draft_02")]
     Draft02,
+    /// libwebrtc: the trend of the delay, an estimate of the capacity by losses, and probes.
+    #[default]
+    Libwebrtc,
 }
 
 /// Settings of Google Congestion Control.
@@ -38,11 +32,11 @@ pub enum Variant {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "GccConfig")]
 pub struct Config {
-    /// Which form; default `"draft_02"`.
+    /// Which form; default `"libwebrtc"`.
     pub variant: Variant,
     /// The least target; default "150 kbit/s".
     pub min_rate: Rate,
-    /// The highest target; default "1.5 Mbit/s".
+    /// The highest target; default "1.5 Mbit/s". No probe is faster.
     pub max_rate: Rate,
     /// The target at the start; default "150 kbit/s".
     pub initial_rate: Rate,
@@ -51,7 +45,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            variant: Variant::Draft02,
+            variant: Variant::default(),
             min_rate: Rate::from_bits_per_sec(150_000),
             max_rate: Rate::from_bits_per_sec(1_500_000),
             initial_rate: Rate::from_bits_per_sec(150_000),
@@ -64,147 +58,58 @@ impl Config {
         super::check_rates(self.min_rate, self.initial_rate, self.max_rate)
     }
 
-    pub(super) fn build(&self) -> Gcc {
+    pub(super) fn build(&self, _ecn: Ecn) -> Gcc {
         let initial = self.initial_rate.bits_per_sec() as f64;
         let bounds = [self.min_rate, self.max_rate].map(|rate| rate.bits_per_sec() as f64);
-        Gcc {
-            bounds,
-            groups: Groups::default(),
-            filter: Filter::default(),
-            detector: Detector::default(),
-            by_delay: DelayBased::new(initial),
-            by_loss: initial,
-            losses: (0, 0),
-            losses_since: None,
+        match self.variant {
+            Variant::Draft02 => Gcc::Draft02(Box::new(Draft02::new(initial, bounds))),
+            Variant::Libwebrtc => Gcc::Libwebrtc(Box::new(Libwebrtc::new(initial, bounds))),
         }
     }
 }
-
-/// How often the rate follows losses (the draft's implementations, between receiver reports).
-const LOSS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Google Congestion Control.
 #[derive(Debug)]
-pub struct Gcc {
-    /// The least and the highest target in bit/s.
-    bounds: [f64; 2],
-    groups: Groups,
-    filter: Filter,
-    detector: Detector,
-    by_delay: DelayBased,
-    /// The rate by losses (As) in bit/s.
-    by_loss: f64,
-    /// Packets, and lost packets, since the rate has followed losses last.
-    losses: (u64, u64),
-    losses_since: Option<Time>,
-}
-
-impl Gcc {
-    /// Section 6: below 2 % of losses the rate grows by 5 %, above 10 % it falls by half of their share.
-    fn follow_losses(&mut self, now: Time) {
-        let since = *self.losses_since.get_or_insert(now);
-        if now.saturating_since(since) < LOSS_INTERVAL {
-            return;
-        }
-        let (packets, lost) = std::mem::take(&mut self.losses);
-        self.losses_since = Some(now);
-        if packets == 0 {
-            return;
-        }
-        let share = lost as f64 / packets as f64;
-        if share > 0.1 {
-            self.by_loss *= 1.0 - 0.5 * share;
-        } else if share < 0.02 {
-            self.by_loss *= 1.05;
-        }
-        self.by_loss = self.by_loss.clamp(self.bounds[0], self.bounds[1]);
-    }
+pub enum Gcc {
+    /// As its draft has it.
+    Draft02(Box<draft_02::Draft02>),
+    /// As libwebrtc has it.
+    Libwebrtc(Box<libwebrtc::Libwebrtc>),
 }
 
 impl MediaControl for Gcc {
-    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        for packet in feedback.packets {
-            self.losses.0 += 1;
-            let Some((arrival, _)) = packet.arrival else {
-                self.losses.1 += 1;
-                continue;
-            };
-            self.by_delay.on_arrival(arrival, packet.size);
-            if let Some(change) = self.groups.on_arrival(packet.sent, arrival) {
-                let gradient = self.filter.update(&change);
-                let signal = self.detector.update(&change, gradient);
-                self.by_delay.on_signal(signal);
-            }
+    fn on_sent(&mut self, now: Time, size: u32) {
+        match self {
+            Self::Draft02(control) => control.on_sent(now, size),
+            Self::Libwebrtc(control) => control.on_sent(now, size),
         }
-        self.by_delay.update(feedback.now, feedback.rtt, self.bounds);
-        self.follow_losses(feedback.now);
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        match self {
+            Self::Draft02(control) => control.on_feedback(feedback),
+            Self::Libwebrtc(control) => control.on_feedback(feedback),
+        }
+    }
+
+    fn timeout(&self) -> Time {
+        match self {
+            Self::Draft02(control) => control.timeout(),
+            Self::Libwebrtc(control) => control.timeout(),
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        match self {
+            Self::Draft02(control) => control.on_timeout(now),
+            Self::Libwebrtc(control) => control.on_timeout(now),
+        }
     }
 
     fn limits(&self) -> Limits {
-        let target = self.by_delay.target().min(self.by_loss).clamp(self.bounds[0], self.bounds[1]);
-        Limits::paced(Rate::from_bits_per_sec(target as u64))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::PacketReport;
-    use super::*;
-    use crate::flow::Ecn;
-
-    /// Reports of a hundred packets, sent one each 10 ms from `start` ms on and arriving `spacing` ms apart
-    /// after `behind` ms; the first `lost` are lost.
-    fn packets(start: u64, behind: u64, spacing: u64, lost: u64) -> Vec<PacketReport> {
-        let report = |number: u64| {
-            let at = Time::from_millis(start + behind + spacing * number);
-            let arrival = (number >= lost).then_some((at, Ecn::NotEct));
-            PacketReport { sent: Time::from_millis(start + 10 * number), size: 1_250, arrival }
-        };
-        (0..100).map(report).collect()
-    }
-
-    /// A control at 1 Mbit/s, and a second of reports.
-    fn report(gcc: &mut Gcc, second: u64, packets: &[PacketReport]) -> f64 {
-        let (now, rtt) = (Time::from_millis(1_000 * second + 1_100), Duration::from_millis(100));
-        gcc.on_feedback(&Feedback { now, rtt, packets });
-        gcc.limits().target.bits_per_sec() as f64
-    }
-
-    fn gcc() -> Gcc {
-        Config { initial_rate: Rate::from_bits_per_sec(1_000_000), ..Config::default() }.build()
-    }
-
-    #[test]
-    fn the_target_grows_by_8_percent_a_second() {
-        let mut gcc = gcc();
-        let targets: Vec<f64> =
-            (0..4).map(|second| report(&mut gcc, second, &packets(1_000 * second, 50, 10, 0))).collect();
-        assert_eq!(targets[0], 1_000_000.0);
-        // The rate by losses, 5 % for each feedback, is the lower one.
-        assert!((gcc.by_delay.target() / 1e6 - 1.259_712).abs() < 1e-3);
-        assert!((targets[3] / 1e6 - 1.157_625).abs() < 1e-3, "{targets:?}");
-    }
-
-    #[test]
-    fn over_use_lowers_the_target_to_85_percent_of_what_arrives() {
-        let mut gcc = gcc();
-        report(&mut gcc, 0, &packets(0, 50, 10, 0));
-        // Only 400 kbit/s arrive: the delay grows by 15 ms from each packet to the next, which the filter
-        // sees after a second.
-        let behind = |second: u64| 50 + 1_500 * (second - 1);
-        let targets: Vec<f64> =
-            (1..5).map(|s| report(&mut gcc, s, &packets(1_000 * s, behind(s), 25, 0))).collect();
-        assert!(targets[0] >= 1_000_000.0 && (targets[3] - 0.85 * 400_000.0).abs() < 1_000.0, "{targets:?}");
-    }
-
-    #[test]
-    fn losses_above_10_percent_lower_the_target_and_some_hold_it() {
-        for (lost, factor) in [(1, 1.05), (10, 1.0), (40, 0.9)] {
-            let mut gcc = gcc();
-            report(&mut gcc, 0, &packets(0, 50, 10, 0));
-            report(&mut gcc, 1, &packets(1_000, 50, 10, lost));
-            // Of two hundred packets: a first feedback begins the interval.
-            assert!((gcc.by_loss / 1e6 - factor).abs() < 1e-9, "{lost} of 200");
+        match self {
+            Self::Draft02(control) => control.limits(),
+            Self::Libwebrtc(control) => control.limits(),
         }
     }
 }
