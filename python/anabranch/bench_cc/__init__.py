@@ -7,7 +7,6 @@ cover what RFC 9743 (section 5) wants known about a new control, as far as one b
 FIFO queue, or with DualPI2, can show it.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,15 +14,15 @@ from rich.console import Console
 
 from anabranch.bench_cc import checks, measures, reports, scenarios
 from anabranch.bench_cc.checks import Baseline, Check
-from anabranch.bench_cc.measures import Cell
+from anabranch.bench_cc.files import Files
+from anabranch.bench_cc.measures import CONTROLS, Cell
 from anabranch.errors import whole
 from anabranch.support import cores, progress
-from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 __all__ = ["bench", "compare", "conclude"]
 
-REPLICATIONS, QUICK_REPLICATIONS = 10, 3
-"""Default replications of each cell, and those with `--quick`."""
+REPLICATIONS = 10
+"""Default replications of each cell."""
 
 
 def compare(
@@ -88,15 +87,12 @@ def compare(
 def bench(
     controls: Sequence[str],
     console: Console,
+    files: Files,
     *,
-    out: Path,
     only: Sequence[str] = (),
     profile: str = "linux_6",
     replications: int = REPLICATIONS,
     jobs: int | None = None,
-    baseline_file: Path | None = None,
-    junit_file: Path | None = None,
-    json_file: Path | None = None,
 ) -> int:
     """Compares, prints the table, and writes the page with its figures and the files asked for.
 
@@ -105,36 +101,18 @@ def bench(
     The exit code: 1 if a check failed.
     """
     names = scenarios.chosen(tuple(controls))
-    check_different(out=out, junit=junit_file, json=json_file)
-    check_folder(out)
-    for file in (junit_file, json_file):
-        check_file(file, made=out)
-    baseline = None
-    if baseline_file is not None:
-        baseline = Baseline(baseline_file, profile, replications)
-        cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
-        baseline.check_cells([(case, name) for case in cases for name in names])
-    cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
-    return conclude(
-        cells,
-        baseline,
-        console,
-        out=out,
-        profile=profile,
-        junit_file=junit_file,
-        json_file=json_file,
+    files.check()
+    cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
+    of_it = [(case, name) for case in cases for name in names]
+    baseline = files.compared(CONTROLS, profile, replications, of_it)
+    cells = compare(
+        controls, files.out, only=only, profile=profile, replications=replications, jobs=jobs
     )
+    return conclude(cells, baseline, console, files, profile)
 
 
 def conclude(
-    cells: Sequence[Cell],
-    baseline: Baseline | None,
-    console: Console,
-    *,
-    out: Path,
-    profile: str,
-    junit_file: Path | None,
-    json_file: Path | None,
+    cells: Sequence[Cell], baseline: Baseline | None, console: Console, files: Files, profile: str
 ) -> int:
     """Checks, prints the table, and writes the page with its figures and the files asked for.
 
@@ -152,13 +130,9 @@ def conclude(
         " is within 1 % of it; without one, all may be."
     )
     console.print(reports.headline(cells))
-    written = _page(cells, checked, replications, out)
+    written = _page(cells, checked, replications, files.out)
     content = reports.as_json(cells, checked, profile, replications)
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(checked, bench))):
-        if path is not None:
-            write_atomically(path, data)
-            written.append(path)
+    written += files.write(content, checked, bench)
     failed = [check for check in checked if check.verdict == "failed"]
     for check in checked:
         if check.verdict in ("failed", "known"):
