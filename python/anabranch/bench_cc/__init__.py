@@ -17,7 +17,7 @@ from anabranch.bench_cc.checks import Baseline, Check
 from anabranch.bench_cc.files import Files
 from anabranch.bench_cc.measures import CONTROLS, Cell
 from anabranch.errors import whole
-from anabranch.support import cores, progress
+from anabranch.support import cores
 
 __all__ = ["bench", "compare", "conclude"]
 
@@ -51,37 +51,14 @@ def compare(
     jobs
         Threads; all cores if not given. Never changes a result.
     """
-    names = scenarios.chosen(tuple(controls))
+    names = scenarios.chosen(tuple(controls), scenarios.controls())
     threads = cores.threads(jobs)
     replications = whole("replications", replications, 1)
     chosen = scenarios.load(tuple(only), profile, names)
-    of_each = [[name for name in names if name in about.controls] for about in chosen]
-    total = sum(
-        sum(measures.wanted_of(about, own, replications))
-        for about, own in zip(chosen, of_each, strict=True)
+    folder = out / "studies" / profile
+    return measures.compute_all(
+        chosen, names, replications, folder=folder, jobs=threads, bench=CONTROLS
     )
-    cells: list[Cell] = []
-    before = done = 0
-    with progress.shown("bench-cc", kept=True) as shown:
-
-        def update(of_this: int) -> None:
-            nonlocal done
-            done = before + of_this
-            shown(progress.Status(done, total))
-
-        for about, own in zip(chosen, of_each, strict=True):
-            folder = out / "studies" / profile / about.folder
-            cells += measures.compute(
-                about,
-                own,
-                replications,
-                folder=folder,
-                jobs=threads,
-                progress=update,
-            )
-            before = done
-    order = list(dict.fromkeys(cell.case for cell in cells))
-    return sorted(cells, key=lambda cell: (order.index(cell.case), names.index(cell.control)))
 
 
 def bench(
@@ -100,7 +77,7 @@ def bench(
     -------
     The exit code: 1 if a check failed.
     """
-    names = scenarios.chosen(tuple(controls))
+    names = scenarios.chosen(tuple(controls), scenarios.controls())
     files.check()
     cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
     of_it = [(case, name) for case in cases for name in names]
@@ -156,6 +133,10 @@ def _page(
     from anabranch.bench_cc import figures, page  # noqa: PLC0415 - slow to import
     from anabranch.figures.pages.drawing import draw  # noqa: PLC0415 - slow to import
 
-    drawn = draw(figures.of(cells), folder / "figures")
-    made = page.of(cells, checked, replications, list(drawn))
+    summaries = figures.of(cells)
+    further = cells[0].bench.further(cells)
+    drawing = summaries | {name: each.draw for name, each in further.items()}
+    drawn = draw(drawing, folder / "figures")
+    captions = {name: each.caption for name, each in further.items()}
+    made = page.of(cells, checked, replications, list(summaries), captions)
     return [made.write(folder, drawn, "figures/"), folder / "figures"]

@@ -76,7 +76,7 @@ def compare(
                     replications,
                     folder=out / "studies" / about.folder,
                     jobs=threads,
-                    progress=update,
+                    tell=update,
                     bench=STACKS,
                 )
                 done += replications * len(about.cases) * len(profiles)
