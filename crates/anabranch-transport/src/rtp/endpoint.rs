@@ -80,7 +80,7 @@ impl RtpEndpoint {
         };
         let mut rng = site.streams.stream(&site.name("rtp"));
         let cname = format!("{:024x}", u128::from(rng.bits()) << 32 | u128::from(rng.bits() as u32));
-        let control = config.cc.build();
+        let control = config.cc.build(site.streams.stream(&site.name("rtp/control")).bits());
         let target = control.limits().target;
         let source = u32::from(ports[1]);
         Self {
@@ -140,6 +140,13 @@ impl RtpEndpoint {
         }
     }
 
+    /// The same where nothing was expected to change.
+    fn tell_news(&mut self, now: Time) {
+        if self.told != Some(self.control.limits().target) {
+            self.tell_target(now);
+        }
+    }
+
     fn send(&mut self, now: Time, message: &Message) {
         if self.told.is_none() {
             self.tell_target(now);
@@ -186,6 +193,7 @@ impl RtpEndpoint {
             let size = self.ip_bytes + datagram.header_bytes() + payload.length;
             history.push(now, size, payload, marker, timestamp);
             self.pacer.on_sent(now, size, limits.pacing);
+            self.control.on_sent(now, size);
             if original.is_some() {
                 self.stats.retransmissions_sent += 1;
             } else {
@@ -410,6 +418,10 @@ impl RtpEndpoint {
         if self.report_at <= now {
             self.report(now);
         }
+        if self.control.timeout() <= now {
+            self.control.on_timeout(now);
+            self.tell_news(now);
+        }
         self.pace(now);
     }
 
@@ -434,10 +446,11 @@ impl RtpEndpoint {
     }
 
     fn timeout(&self) -> Time {
-        [self.pacer.next(), self.missing.next(), self.feedback_at, self.report_at]
+        let control = self.control.timeout();
+        [self.pacer.next(), self.missing.next(), self.feedback_at, self.report_at, control]
             .into_iter()
             .min()
-            .expect("there are four")
+            .expect("there are five")
     }
 }
 

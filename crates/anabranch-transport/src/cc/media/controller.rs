@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Feedback, Limits, MediaControl, cbr, gcc, nada};
+use super::{Feedback, Limits, MediaControl, cbr, gcc, nada, plugin};
+use crate::plugin::{self as class, Role};
+use crate::time::Time;
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {
@@ -13,6 +15,8 @@ macro_rules! controls {
         #[schemars(rename = "MediaControlConfig")]
         pub enum Config {
             $($(#[$doc])* $name($module::Config),)*
+            /// A class of Python (docs/plugins.md).
+            Python(class::Config),
         }
 
         impl Config {
@@ -23,13 +27,15 @@ macro_rules! controls {
             pub fn check(&self) -> Result<(), String> {
                 match self {
                     $(Self::$name(config) => config.check(),)*
+                    Self::Python(config) => config.check(Role::MediaControl),
                 }
             }
 
-            /// A control for one path.
-            pub fn build(&self) -> Controller {
+            /// A control for one path, whose random numbers follow from this seed.
+            pub fn build(&self, seed: u64) -> Controller {
                 match self {
                     $(Self::$name(config) => Controller::$name(Box::new(config.build())),)*
+                    Self::Python(config) => Controller::Custom(plugin::MAKER.get()(config, seed)),
                 }
             }
         }
@@ -38,18 +44,43 @@ macro_rules! controls {
         #[derive(Debug)]
         pub enum Controller {
             $($(#[$doc])* $name(Box<$control>),)*
+            /// A user's own.
+            Custom(Box<dyn MediaControl + Send>),
         }
 
         impl MediaControl for Controller {
+            fn on_sent(&mut self, now: Time, size: u32) {
+                match self {
+                    $(Self::$name(control) => control.on_sent(now, size),)*
+                    Self::Custom(control) => control.on_sent(now, size),
+                }
+            }
+
             fn on_feedback(&mut self, feedback: &Feedback<'_>) {
                 match self {
                     $(Self::$name(control) => control.on_feedback(feedback),)*
+                    Self::Custom(control) => control.on_feedback(feedback),
+                }
+            }
+
+            fn timeout(&self) -> Time {
+                match self {
+                    $(Self::$name(control) => control.timeout(),)*
+                    Self::Custom(control) => control.timeout(),
+                }
+            }
+
+            fn on_timeout(&mut self, now: Time) {
+                match self {
+                    $(Self::$name(control) => control.on_timeout(now),)*
+                    Self::Custom(control) => control.on_timeout(now),
                 }
             }
 
             fn limits(&self) -> Limits {
                 match self {
                     $(Self::$name(control) => control.limits(),)*
+                    Self::Custom(control) => control.limits(),
                 }
             }
         }

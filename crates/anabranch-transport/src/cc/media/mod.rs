@@ -1,13 +1,16 @@
 //! Congestion control of media: from reports about single packets to a rate for an encoder.
 //!
-//! A control is told when reports come, and says how fast the encoder and the pacer may be. Packets are in
-//! the order in which they were sent; sizes are those of IP packets.
+//! A control is told what is sent and what feedback says of it, and says how fast the encoder and the pacer
+//! may be. Packets are in the order in which they were sent; sizes are those of IP packets.
 
 pub mod cbr;
 mod controller;
 pub mod gcc;
 mod loss_interval;
 pub mod nada;
+pub mod plugin;
+
+use std::fmt;
 
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
@@ -16,9 +19,21 @@ use crate::units::Rate;
 pub use controller::{Config, Controller};
 
 /// A congestion control of media.
-pub trait MediaControl {
+pub trait MediaControl: fmt::Debug {
+    /// A packet of so many bytes leaves.
+    fn on_sent(&mut self, _now: Time, _size: u32) {}
+
     /// Takes the reports of one feedback message.
     fn on_feedback(&mut self, feedback: &Feedback<'_>);
+
+    /// When [`on_timeout`](Self::on_timeout) is due; [`Time::NEVER`] if it is not.
+    fn timeout(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// Time has passed. It may be called earlier than [`timeout`](Self::timeout) says; after the call that
+    /// lies later.
+    fn on_timeout(&mut self, _now: Time) {}
 
     /// How fast encoder and pacer may be from now on.
     fn limits(&self) -> Limits;
@@ -57,7 +72,7 @@ pub struct Limits {
 
 impl Limits {
     /// Packets leave at one and a half times the target, so that a frame is sent before the next one is made.
-    fn paced(target: Rate) -> Self {
+    pub fn paced(target: Rate) -> Self {
         let pacing = Rate::from_bits_per_sec(target.bits_per_sec().saturating_mul(3) / 2 + 1);
         Self { target, pacing }
     }

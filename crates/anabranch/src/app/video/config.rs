@@ -23,8 +23,8 @@ pub struct VideoConfig {
     pub start: Start,
     /// How long frames are made; default "60 s".
     pub duration: Duration,
-    /// Whether frames are made meanwhile: a timetable of true and false pauses the source, and the first frame
-    /// after a pause is a key frame; default true.
+    /// Whether frames are made meanwhile: a timetable of true and false pauses the source, and the first
+    /// frame after a pause is a key frame; default true.
     #[serde(skip_serializing_if = "is_always")]
     pub sending: Schedule<bool>,
     /// How long the run waits for the last frames; default "1 s".
