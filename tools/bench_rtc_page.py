@@ -23,10 +23,12 @@ def main() -> None:
     page = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         cells = bench_rtc.compare(("all",), Path(folder))
+    cases: dict[tuple[str, str], list[str]] = {}
+    for check in checks.run(cells, None):
+        if check.verdict in ("failed", "known"):
+            cases.setdefault((check.cell.control, check.what), []).append(check.cell.case)
     failed = [
-        f"- {check.cell.control}, {check.cell.case}: {check.what}; {check.message}"
-        for check in checks.run(cells, None)
-        if check.verdict in ("failed", "known")
+        f"- {control}, {what}: {'; '.join(found)}" for (control, what), found in cases.items()
     ]
     own = [cell for cell in cells if cell.case.startswith(f"{_BY_PERIOD} ")]
     of_periods = [reports.markdown_table(*part) for part in periods.tables(own).items()]
