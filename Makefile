@@ -150,6 +150,7 @@ validate: dev lab site wheel-check kernel ## the long validations: slow tests, p
 	$(BIN)/python tools/comparison_pages.py docs
 	$(BIN)/python tools/paper_record.py voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md
+	$(BIN)/python tools/bench_rtc_page.py docs/bench-rtc.md
 	$(BIN)/python tools/mobility.py docs
 	$(BIN)/python tools/which_multipath.py docs
 	$(BIN)/python tools/video_two_paths.py docs

@@ -37,6 +37,7 @@ COMMANDS = [
     "explain",
     "bench-cc",
     "bench-quic",
+    "bench-rtc",
     "lab",
     "advise",
     "profile",

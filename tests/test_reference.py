@@ -22,6 +22,7 @@ import anabranch
 from anabranch import (
     advise,
     bench_cc,
+    bench_rtc,
     compare,
     drill,
     emulate,
@@ -119,7 +120,19 @@ def test_the_example_of_what_needs_a_system_runs(name: str) -> None:
         thread.submit(assert_runs, test).result()
 
 
-FOLDERS = (advise, bench_cc, compare, drill, emulate, lab, plugins, profile, sctp, virtual)
+FOLDERS = (
+    advise,
+    bench_cc,
+    bench_rtc,
+    compare,
+    drill,
+    emulate,
+    lab,
+    plugins,
+    profile,
+    sctp,
+    virtual,
+)
 
 
 @pytest.mark.parametrize("module", FOLDERS, ids=lambda module: module.__name__)

@@ -39,6 +39,7 @@ NOT_RUN = {
     "advise --paths wifi-and-lte": MINUTES,
     "bench-cc all": MINUTES,
     "bench-quic live": NAMESPACES,
+    "bench-rtc all": MINUTES,
     "drill scripts": READERS,
     "drill --suite": READERS,
     "emulate": NAMESPACES,
@@ -63,6 +64,7 @@ NOT_RUN = {
 SHORTER = {
     "bench-cc": ("--scenario=lossy", "--quick"),
     "bench-quic": ("--scenario=lossy", "--quick"),
+    "bench-rtc": ("--scenario=wifi-one-flow", "--quick"),
 }
 """What is added to examples of a command, so that they take seconds."""
 
@@ -102,6 +104,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written(made / "my-sweep.toml", SWEEP)
     mine = "from anabranch.plugins.examples import Reno\n\n\nclass Mine(Reno):\n    pass\n"
     written(made / "mine.py", mine)
+    of_media = "from anabranch.plugins.starter_media import Mine  # noqa: F401\n"
+    written(made / "rate.py", of_media)
     link = 'rate = "10 Mbit/s"\ndelay = "20 ms"\nqueue = { kind = "drop_tail", packets = 100 }\n'
     dsl = f'[links.dsl]\nends = ["here", "there"]\n{link}[paths.dsl]\nvia = ["dsl"]\n'
     written(made / "dsl.toml", dsl)
@@ -110,6 +114,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("new", "my-call"),
         ("sweep", "scenarios/rto-sweep.toml", "--out", "results/rto"),
         ("bench-cc", "vegas", *SHORTER["bench-cc"], "--json", "vegas.json"),
+        ("bench-rtc", "nada", *SHORTER["bench-rtc"], "--json", "nada.json"),
         ("run", "scenarios/quic-upload.toml", "--set=run.duration='2 s'", "--qlog", "server.sqlog"),
     ):
         assert printed(made, *words)
@@ -149,7 +154,8 @@ def test_an_example_fits_80_columns(folder: Path, line: str) -> None:
     if words[0] == "new":
         (folder / f"{words[1]}.toml").unlink(missing_ok=True)
     # A check of a bench may fail, which is a finding; and so may a script of `drill`.
-    allowed = (0, 1) if words[0] in ("bench-cc", "bench-quic", "drill") else (0,)
+    findings = ("bench-cc", "bench-quic", "bench-rtc", "drill")
+    allowed = (0, 1) if words[0] in findings else (0,)
     text = printed(folder, *words, allowed=allowed)
     assert text or "--csv" in words
     assert too_wide(text) == []

@@ -27,7 +27,9 @@ __all__ = [
     "LiveError",
     "LiveHost",
     "LostEvent",
+    "MediaFeedback",
     "Packet",
+    "PacketReport",
     "PathEvent",
     "PathStatus",
     "PathView",
@@ -939,6 +941,37 @@ class UndoEvent:
     @property
     def ssthresh(self) -> int | None:
         """The threshold in bytes after a spurious timeout, 2 ** 32 - 1 where slow start has no limit, or None."""
+
+@final
+class MediaFeedback:
+    """The receiver of media has reported on packets."""
+
+    @property
+    def now(self) -> int:
+        """When the report came, in nanoseconds since the run began."""
+    @property
+    def rtt(self) -> int:
+        """The round trip of the last packet that it reports to have arrived, without the receiver's delay, in nanoseconds."""
+    @property
+    def packets(self) -> list[PacketReport]:
+        """Packets whose fate is news, in the order in which they were sent; a new list each time."""
+
+@final
+class PacketReport:
+    """The fate of a packet of media."""
+
+    @property
+    def sent(self) -> int:
+        """When it was sent, in nanoseconds since the run began."""
+    @property
+    def size(self) -> int:
+        """Bytes, all headers included."""
+    @property
+    def arrival(self) -> int | None:
+        """When it arrived by the receiver's clock, in nanoseconds; None if it is lost."""
+    @property
+    def is_marked(self) -> bool:
+        """Whether it arrived with a mark of congestion (RFC 3168)."""
 
 @final
 class Packet:

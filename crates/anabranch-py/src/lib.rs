@@ -48,6 +48,8 @@ mod _engine {
         PyLostEvent, PyProbeEvent, PyRateSample, PyRecoveryEndEvent, PyRttEvent, PySentEvent, PyUndoEvent,
     };
     #[pymodule_export]
+    use super::plugins::media::{PyMediaFeedback, PyPacketReport};
+    #[pymodule_export]
     use super::plugins::policy::{
         PyFailover, PyHeartbeatPair, PyPathEvent, PyPathStatus, PyProbe, PyRetransmission, PySelection,
     };

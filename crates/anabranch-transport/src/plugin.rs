@@ -57,6 +57,8 @@ pub enum Setting {
 pub enum Role {
     /// The congestion control of a path.
     CongestionControl,
+    /// The congestion control of a flow of media.
+    MediaControl,
     /// The path policy of an end of an association.
     PathPolicy,
     /// The queue discipline of one direction of a link.

@@ -88,7 +88,7 @@ const NET: [(&str, &str); 20] = [
     ("stays", "backlog capacity packets"),
     ("server", "asked backlog capacity counted cross_traffic packets qdisc stays"),
     ("radio", "capacity packets qdisc sojourns"),
-    ("config", "capacity cross_traffic packets loss qdisc radio"),
+    ("config", "capacity cross_traffic impairments packets loss qdisc radio"),
     ("one_way", "asked capacity config cross_traffic packets impairments ledger loss radio server stays"),
     ("queued", "capacity config cross_traffic packets qdisc sojourns"),
     ("medium", "config packets queued radio"),

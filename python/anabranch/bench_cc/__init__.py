@@ -7,7 +7,6 @@ cover what RFC 9743 (section 5) wants known about a new control, as far as one b
 FIFO queue, or with DualPI2, can show it.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,15 +14,15 @@ from rich.console import Console
 
 from anabranch.bench_cc import checks, measures, reports, scenarios
 from anabranch.bench_cc.checks import Baseline, Check
-from anabranch.bench_cc.measures import Cell
+from anabranch.bench_cc.files import Files
+from anabranch.bench_cc.measures import CONTROLS, Cell
 from anabranch.errors import whole
-from anabranch.support import cores, progress
-from anabranch.support.files import check_different, check_file, check_folder, write_atomically
+from anabranch.support import cores
 
 __all__ = ["bench", "compare", "conclude"]
 
-REPLICATIONS, QUICK_REPLICATIONS = 10, 3
-"""Default replications of each cell, and those with `--quick`."""
+REPLICATIONS = 10
+"""Default replications of each cell."""
 
 
 def compare(
@@ -52,51 +51,25 @@ def compare(
     jobs
         Threads; all cores if not given. Never changes a result.
     """
-    names = scenarios.chosen(tuple(controls))
+    names = scenarios.chosen(tuple(controls), scenarios.controls())
     threads = cores.threads(jobs)
     replications = whole("replications", replications, 1)
     chosen = scenarios.load(tuple(only), profile, names)
-    of_each = [[name for name in names if name in about.controls] for about in chosen]
-    total = sum(
-        sum(measures.wanted_of(about, own, replications))
-        for about, own in zip(chosen, of_each, strict=True)
+    folder = out / "studies" / profile
+    return measures.compute_all(
+        chosen, names, replications, folder=folder, jobs=threads, bench=CONTROLS
     )
-    cells: list[Cell] = []
-    before = done = 0
-    with progress.shown("bench-cc", kept=True) as shown:
-
-        def update(of_this: int) -> None:
-            nonlocal done
-            done = before + of_this
-            shown(progress.Status(done, total))
-
-        for about, own in zip(chosen, of_each, strict=True):
-            folder = out / "studies" / profile / about.folder
-            cells += measures.compute(
-                about,
-                own,
-                replications,
-                folder=folder,
-                jobs=threads,
-                progress=update,
-            )
-            before = done
-    order = list(dict.fromkeys(cell.case for cell in cells))
-    return sorted(cells, key=lambda cell: (order.index(cell.case), names.index(cell.control)))
 
 
 def bench(
     controls: Sequence[str],
     console: Console,
+    files: Files,
     *,
-    out: Path,
     only: Sequence[str] = (),
     profile: str = "linux_6",
     replications: int = REPLICATIONS,
     jobs: int | None = None,
-    baseline_file: Path | None = None,
-    junit_file: Path | None = None,
-    json_file: Path | None = None,
 ) -> int:
     """Compares, prints the table, and writes the page with its figures and the files asked for.
 
@@ -104,37 +77,19 @@ def bench(
     -------
     The exit code: 1 if a check failed.
     """
-    names = scenarios.chosen(tuple(controls))
-    check_different(out=out, junit=junit_file, json=json_file)
-    check_folder(out)
-    for file in (junit_file, json_file):
-        check_file(file, made=out)
-    baseline = None
-    if baseline_file is not None:
-        baseline = Baseline(baseline_file, profile, replications)
-        cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
-        baseline.check_cells([(case, name) for case in cases for name in names])
-    cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
-    return conclude(
-        cells,
-        baseline,
-        console,
-        out=out,
-        profile=profile,
-        junit_file=junit_file,
-        json_file=json_file,
+    names = scenarios.chosen(tuple(controls), scenarios.controls())
+    files.check()
+    cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
+    of_it = [(case, name) for case in cases for name in names]
+    baseline = files.compared(CONTROLS, profile, replications, of_it)
+    cells = compare(
+        controls, files.out, only=only, profile=profile, replications=replications, jobs=jobs
     )
+    return conclude(cells, baseline, console, files, profile)
 
 
 def conclude(
-    cells: Sequence[Cell],
-    baseline: Baseline | None,
-    console: Console,
-    *,
-    out: Path,
-    profile: str,
-    junit_file: Path | None,
-    json_file: Path | None,
+    cells: Sequence[Cell], baseline: Baseline | None, console: Console, files: Files, profile: str
 ) -> int:
     """Checks, prints the table, and writes the page with its figures and the files asked for.
 
@@ -152,13 +107,9 @@ def conclude(
         " is within 1 % of it; without one, all may be."
     )
     console.print(reports.headline(cells))
-    written = _page(cells, checked, replications, out)
+    written = _page(cells, checked, replications, files.out)
     content = reports.as_json(cells, checked, profile, replications)
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(checked, bench))):
-        if path is not None:
-            write_atomically(path, data)
-            written.append(path)
+    written += files.write(content, checked, bench)
     failed = [check for check in checked if check.verdict == "failed"]
     for check in checked:
         if check.verdict in ("failed", "known"):
@@ -182,6 +133,10 @@ def _page(
     from anabranch.bench_cc import figures, page  # noqa: PLC0415 - slow to import
     from anabranch.figures.pages.drawing import draw  # noqa: PLC0415 - slow to import
 
-    drawn = draw(figures.of(cells), folder / "figures")
-    made = page.of(cells, checked, replications, list(drawn))
+    summaries = figures.of(cells)
+    further = cells[0].bench.further(cells)
+    drawing = summaries | {name: each.draw for name, each in further.items()}
+    drawn = draw(drawing, folder / "figures")
+    captions = {name: each.caption for name, each in further.items()}
+    made = page.of(cells, checked, replications, list(summaries), captions)
     return [made.write(folder, drawn, "figures/"), folder / "figures"]

@@ -5,16 +5,20 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from anabranch.bench_cc.scenarios import BenchScenario
+from anabranch.bench_cc.scenarios import BenchScenario, TransferScenario
 from anabranch.stats import Interval, mean_interval
 from anabranch.stats.comparison import best_set
 from anabranch.store import FolderStore, free_of_other_engines
 from anabranch.studies import execution
-from anabranch.studies.workers import Threads
+from anabranch.studies.workers import Threads, Workers
+from anabranch.support import progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Metric:
     better: int
     """1 if more is better, -1 if less is, 0 if neither."""
     meaning: str
+    is_shown: bool = True
+    """Whether tables have it; not where it follows from another."""
 
 
 METRICS = (
@@ -33,7 +39,11 @@ METRICS = (
         "goodput_mbit_per_s", "goodput, Mbit/s", 1, "what arrives in order, of all tested flows"
     ),
     Metric(
-        "utilisation_percent", "used, %", 1, "goodput of tested and rival flows, of the link's rate"
+        "utilisation_percent",
+        "used, %",
+        1,
+        "goodput of tested and rival flows, of the link's rate",
+        is_shown=False,
     ),
     Metric("share_percent", "share, %", 0, "the tested flow's part of both goodputs"),
     Metric("jain", "Jain index, 0-1", 1, "Jain's index of the goodputs of two flows"),
@@ -59,7 +69,7 @@ METRICS = (
 _SEGMENTS = ("sent", "retransmitted")
 
 
-def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
+def of_run(about: TransferScenario, row: Mapping[str, float]) -> dict[str, float]:
     """Every metric of one run."""
     tested = [_goodput(row, flow) for flow in about.tested]
     rivals = [_goodput(row, about.rival)] if about.rival else []
@@ -81,7 +91,7 @@ def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _scalars(about: BenchScenario) -> list[str]:
+def _scalars(about: TransferScenario) -> list[str]:
     """The names of the scalars that `of_run` reads; they are needed before there are values."""
     flows = [*about.tested, *([about.rival] if about.rival else [])]
     return [
@@ -107,6 +117,18 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
+def _threads(about: BenchScenario, jobs: int) -> Workers:
+    return Threads(about.scenario, jobs, about.scenario.traces)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that is drawn when it is needed."""
+
+    draw: "Callable[[], Figure]"
+    caption: str
+
+
 @dataclass(frozen=True)
 class Bench:
     """What a bench compares by which numbers, and the words in which it says so."""
@@ -127,6 +149,16 @@ class Bench:
     """Every metric of one run of a scenario, from its row."""
     scalars: Callable[[Any], list[str]]
     """The names of the scalars that `of_run` reads; they are needed before there are values."""
+    rival: str = "CUBIC"
+    """Beside what `share_percent` is measured."""
+    workers: Callable[[Any, int], Workers] = _threads
+    """What computes the runs of a scenario, with so many threads."""
+    further: Callable[[Sequence["Cell"]], Mapping[str, Drawn]] = lambda _: {}
+    """Further figures of the page, by their names."""
+    parts: Callable[[Sequence["Cell"]], Mapping[str, tuple[list[str], list[list[str]]]]] = (
+        lambda _: {}
+    )
+    """Further tables of the page by their titles: columns and lines."""
 
 
 CONTROLS = Bench(
@@ -161,7 +193,7 @@ class Cell:
     case: str
     control: str
     values: Mapping[str, Interval]
-    """The mean of each metric with its interval."""
+    """The mean of each metric with its interval, and of what else is measured."""
     runs: Mapping[str, Sequence[float]]
     """The values of each metric, run by run; the same index in two cells means the same random
     numbers.
@@ -175,6 +207,39 @@ def wanted_of(about: BenchScenario, controls: Sequence[str], replications: int) 
     return [replications * (cell in cells) for cell in range(about.scenario.cell_count)]
 
 
+def compute_all(
+    chosen: Sequence[BenchScenario],
+    names: Sequence[str],
+    replications: int,
+    *,
+    folder: Path,
+    jobs: int,
+    bench: Bench,
+) -> list[Cell]:
+    """Computes the runs that the folder lacks; gives a cell for each scenario, case and control."""
+    of_each = [[name for name in names if name in about.controls] for about in chosen]
+    total = sum(
+        sum(wanted_of(about, own, replications)) for about, own in zip(chosen, of_each, strict=True)
+    )
+    cells: list[Cell] = []
+    before = done = 0
+    with progress.shown(bench.command, kept=True) as shown:
+
+        def update(of_this: int) -> None:
+            nonlocal done
+            done = before + of_this
+            shown(progress.Status(done, total))
+
+        for about, own in zip(chosen, of_each, strict=True):
+            place = folder / about.folder
+            cells += compute(
+                about, own, replications, folder=place, jobs=jobs, tell=update, bench=bench
+            )
+            before = done
+    order = list(dict.fromkeys(cell.case for cell in cells))
+    return sorted(cells, key=lambda cell: (order.index(cell.case), names.index(cell.control)))
+
+
 def compute(
     about: BenchScenario,
     controls: Sequence[str],
@@ -182,12 +247,12 @@ def compute(
     *,
     folder: Path,
     jobs: int,
-    progress: Callable[[int], None],
+    tell: Callable[[int], None],
     bench: Bench = CONTROLS,
 ) -> list[Cell]:
     """Computes the runs that the folder lacks; gives the cells with their metrics.
 
-    Calls `progress` with the number of the scenario's finished runs.
+    Calls `tell` with the number of the scenario's finished runs.
     """
     wanted = wanted_of(about, controls, replications)
     free_of_other_engines(folder)
@@ -196,8 +261,8 @@ def compute(
             about.scenario,
             store,
             wanted,
-            workers=Threads(about.scenario, jobs, about.scenario.traces),
-            progress=lambda status: progress(status.done),
+            workers=bench.workers(about, jobs),
+            progress=lambda status: tell(status.done),
         )
         rows = store.read(bench.scalars(about)).filter(pl.col("replication") < replications)
     ordered = rows.sort("replication")
@@ -218,7 +283,7 @@ def cell_of(
     bench: Bench,
 ) -> Cell:
     """The cell of these runs, of which each has every metric."""
-    runs = {metric.name: [values[metric.name] for values in measured] for metric in bench.metrics}
+    runs = {name: [values[name] for values in measured] for name in measured[0]}
     means = {name: mean_interval(values) for name, values in runs.items()}
     return Cell(about, case, control, means, runs, bench)
 

@@ -1,6 +1,6 @@
 """The page of the bench: tables, figures and checks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anabranch.bench_cc import reports
 from anabranch.bench_cc.checks import Check
@@ -12,9 +12,13 @@ from anabranch.support.wording import counted
 
 
 def of(
-    cells: Sequence[Cell], checks: Sequence[Check], replications: int, drawn: Sequence[str]
+    cells: Sequence[Cell],
+    checks: Sequence[Check],
+    replications: int,
+    drawn: Sequence[str],
+    further: Mapping[str, str] | None = None,
 ) -> Page:
-    """What the page says; `drawn` are the names of its figures."""
+    """What the page says; `drawn` names its figures, `further` has captions of other ones."""
     failed = [check for check in checks if check.verdict == "failed"]
     known = [check for check in checks if check.verdict == "known"]
     heads, cases = reports.rows(cells)
@@ -29,7 +33,10 @@ def of(
                 for one in (*failed, *known)
             ),
         ],
-        tables=[_table(case, heads, lines) for case, lines in cases.items()],
+        tables=[
+            *(_table(case, heads, lines) for case, lines in cases.items()),
+            *(_table(title, *part) for title, part in bench.parts(cells).items()),
+        ],
         notes=[
             f"Green, and {reports.BEST}: may be the best of its column (95 %, compared run by run),"
             " or is within 1 % of it; where none is marked, all may be.",
@@ -43,7 +50,8 @@ def of(
             name: f"{bench.drawn[name][1][0].upper()}{bench.drawn[name][1][1:]}, mean and 95 %"
             " interval; orange: may be the best. Each case has a scale of its own, but for shares."
             for name in drawn
-        },
+        }
+        | dict(further or {}),
         facts=f"{counted(replications, 'run')} of each {bench.what} in each case, {bench.span}",
     )
 

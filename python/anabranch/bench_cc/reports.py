@@ -84,7 +84,7 @@ def _alone(cells: Sequence[Cell]) -> str:
 
 
 def _beside(cells: Sequence[Cell], controls: Sequence[str]) -> str:
-    """What a flow with CUBIC leaves these controls, where that is far from half."""
+    """What the rival leaves these controls, where that is far from half."""
     shares = [
         (cell.control, cell.values["share_percent"].mean)
         for cell in cells
@@ -97,8 +97,8 @@ def _beside(cells: Sequence[Cell], controls: Sequence[str]) -> str:
         return ""
     named = ", ".join(f"{name} {share:.0f} %" for name, share in shares)
     if len(controls) == 1:
-        return f"; beside CUBIC it takes {shares[0][1]:.0f} % of what both have"
-    return f"; beside CUBIC, of what both have, {named}"
+        return f"; beside {cells[0].bench.rival} it takes {shares[0][1]:.0f} % of what both have"
+    return f"; beside {cells[0].bench.rival}, of what both have, {named}"
 
 
 def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
@@ -109,14 +109,13 @@ def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
     kept = [
         metric
         for metric in cells[0].bench.metrics
-        if metric.name != "utilisation_percent"
-        and not all(math.isnan(cell.values[metric.name].mean) for cell in cells)
+        if metric.is_shown and not all(math.isnan(cell.values[metric.name].mean) for cell in cells)
     ]
     top = best(cells)
     lines: dict[str, Lines] = {}
     for cell in cells:
         marks = [cell.control in top.get((cell.case, metric.name), ()) for metric in kept]
-        values = [_value(cell.values[metric.name]) for metric in kept]
+        values = [value_text(cell.values[metric.name]) for metric in kept]
         marked = [value + BEST * mark for value, mark in zip(values, marks, strict=True)]
         lines.setdefault(cell.case, []).append([cell.control, *marked])
     return [cells[0].bench.what, *(metric.head for metric in kept)], lines
@@ -157,18 +156,21 @@ def _table(heads: Sequence[str], cases: Mapping[str, Lines], kept: Sequence[int]
 
 def markdown(cells: Sequence[Cell]) -> str:
     """The comparison in Markdown: a table for each case, with the columns that it has."""
-    parts = []
     heads, cases = rows(cells)
-    for case, lines in cases.items():
-        kept = [i for i in range(len(heads)) if any(line[i] != NONE for line in lines)]
-        table = [[heads[i] for i in kept], ["---", *("---:" for _ in kept[1:])]]
-        table += [
-            [f"**{line[i][:-1]}**" if line[i].endswith(BEST) else line[i] for i in kept]
-            for line in lines
-        ]
-        text = "\n".join(f"| {' | '.join(line)} |" for line in table)
-        parts.append(f"## {case[0].upper()}{case[1:]}\n\n{text}\n")
-    return "\n".join(parts)
+    return "\n".join(markdown_table(case, (heads, lines)) for case, lines in cases.items())
+
+
+def markdown_table(title: str, part: tuple[Sequence[str], Lines]) -> str:
+    """A table in Markdown below its title, with the columns in which something stands."""
+    heads, lines = part
+    kept = [i for i in range(len(heads)) if any(line[i] != NONE for line in lines)]
+    table = [[heads[i] for i in kept], ["---", *("---:" for _ in kept[1:])]]
+    table += [
+        [f"**{line[i][:-1]}**" if line[i].endswith(BEST) else line[i] for i in kept]
+        for line in lines
+    ]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in table)
+    return f"## {title[0].upper()}{title[1:]}\n\n{text}\n"
 
 
 def as_json(
@@ -249,7 +251,8 @@ def _counts(checks: Sequence[Check]) -> dict[str, str]:
     return {"tests": str(len(checks)), "failures": count("failed"), "skipped": count("skipped")}
 
 
-def _value(value: Interval) -> str:
+def value_text(value: Interval) -> str:
+    """A mean with its interval, in as many digits as they have."""
     if math.isnan(value.mean):
         return NONE
     digits = _digits(value)

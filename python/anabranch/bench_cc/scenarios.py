@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,11 +55,8 @@ class BenchScenario:
 
     name: str
     title: str
-    capacity_mbit_per_s: float
-    delay_ms: float
     tested: tuple[str, ...]
     """The flows that use the control under test."""
-    rival: str | None
     keeps: tuple[Keep, ...]
     known: dict[str, str]
     """Why a control does not keep all of that, by the control."""
@@ -79,6 +77,15 @@ class BenchScenario:
         return case * len(self.controls) + self.controls.index(control)
 
 
+@dataclass(frozen=True)
+class TransferScenario(BenchScenario):
+    """A scenario of transfers."""
+
+    capacity_mbit_per_s: float
+    delay_ms: float
+    rival: str | None
+
+
 @cache
 def controls() -> tuple[str, ...]:
     """The names of TCP's congestion controls."""
@@ -92,11 +99,11 @@ def is_plugin(control: str) -> bool:
     return ":" in control
 
 
-def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
+def chosen(names: tuple[str, ...], controls: Sequence[str]) -> tuple[str, ...]:
     """The controls of these names, each once; `all` stands for every built-in one."""
+    known = ", ".join(controls)
     for name in names:
-        if name not in (*controls(), "all") and not is_plugin(name):
-            known = ", ".join(controls())
+        if name not in (*controls, "all") and not is_plugin(name):
             raise AnabranchError(
                 f"there is no congestion control `{name}`; there are {known}, `all`, and classes of"
                 " Python such as `mine.py:Mine`"
@@ -108,33 +115,59 @@ def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
             )
     if not names:
         raise AnabranchError(
-            f"name a congestion control: {', '.join(controls())}, `all`, or a class of Python such"
+            f"name a congestion control: {known}, `all`, or a class of Python such"
             " as `mine.py:Mine`"
         )
-    every = [each for name in names for each in (controls() if name == "all" else (name,))]
+    every = [each for name in names for each in (controls if name == "all" else (name,))]
     return tuple(dict.fromkeys(every))
 
 
-def load(names: tuple[str, ...], profile: str, tested: tuple[str, ...] = ()) -> list[BenchScenario]:
-    """The scenarios of these names (all of them if there are none) with this TCP profile.
-
-    There is one of each for all built-in controls, and one for each class among those tested, as
-    the runs of a class are those of its source.
-    """
+def load(
+    names: tuple[str, ...], profile: str, tested: tuple[str, ...] = ()
+) -> list[TransferScenario]:
+    """The scenarios of these names (all of them if there are none) with this TCP profile."""
     about = tomllib.loads((Path(__file__).parent / "bench.toml").read_text("utf-8"))
-    for name in names:
-        if name not in about:
-            raise AnabranchError(f"there is no scenario `{name}`; there are {', '.join(about)}")
-    plugins = [control for control in tested if is_plugin(control)]
-    sets: list[tuple[str, ...]] = [(control,) for control in plugins]
-    if len(plugins) < len(tested) or not tested:
-        sets.insert(0, controls())
+    check_names(names, about)
     return [
         _load(name, about[name], profile, those)
         for name in about
         if not names or name in names
-        for those in sets
+        for those in sets_of(tested, controls())
     ]
+
+
+def check_names(names: Sequence[str], known: Collection[str]) -> None:
+    """Raises where one of these is no scenario."""
+    for name in names:
+        if name not in known:
+            raise AnabranchError(f"there is no scenario `{name}`; there are {', '.join(known)}")
+
+
+def sets_of(tested: Sequence[str], controls: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The controls among which a scenario's last axis chooses, each set in a study of its own.
+
+    There is one of all built-in controls, and one for each class among those tested, as the runs of
+    a class are those of its source.
+    """
+    plugins = [control for control in tested if is_plugin(control)]
+    sets: list[tuple[str, ...]] = [(control,) for control in plugins]
+    if len(plugins) < len(tested) or not tested:
+        sets.insert(0, controls)
+    return sets
+
+
+def axis_of(tested_controls: tuple[str, ...], flows: Sequence[str]) -> str:
+    """The last axis of a scenario, as TOML: the control of these flows."""
+    own = is_plugin(tested_controls[0])
+    paths = [f'"flows.{flow}.transport.cc{"" if own else ".kind"}"' for flow in flows]
+    kinds = [_kind(control) for control in tested_controls]
+    return f"[sweep.axes.{_AXIS}]\nset = [{', '.join(paths)}]\nvalues = [{', '.join(kinds)}]"
+
+
+def folder_of(name: str, tested_controls: tuple[str, ...]) -> str:
+    """The name of the folder of a scenario's runs."""
+    own = tested_controls[0]
+    return f"{name}-{re.sub('[^A-Za-z0-9]+', '-', own)}" if is_plugin(own) else name
 
 
 def _kind(control: str) -> str:
@@ -158,21 +191,18 @@ def _settings(control: str, flows: list[str]) -> str:
 
 def _load(
     name: str, about: dict[str, Any], profile: str, tested_controls: tuple[str, ...]
-) -> BenchScenario:
+) -> TransferScenario:
     text = (FOLDER / f"{name}.toml").read_text("utf-8")
     flows = tomllib.loads(text)["flows"]
     tested = [flow for flow in flows if flow.startswith("test")]
-    own = tested_controls[0] if is_plugin(tested_controls[0]) else None
     marked = [flow for flow in tested if "ecn" in flows[flow]["transport"]]
-    if marked and not own:
+    if marked and not is_plugin(tested_controls[0]):
         cases = [f"{control} = {{ {_settings(control, tested)} }}" for control in tested_controls]
         axis = f"[sweep.axes.{_AXIS}.cases]\n" + "\n".join(cases)
     else:
-        paths = [f'"flows.{flow}.transport.cc{"" if own else ".kind"}"' for flow in tested]
-        kinds = [_kind(control) for control in tested_controls]
-        axis = f"[sweep.axes.{_AXIS}]\nset = [{', '.join(paths)}]\nvalues = [{', '.join(kinds)}]"
+        axis = axis_of(tested_controls, tested)
     over_tcp = [flow for flow in flows if flows[flow]["transport"]["kind"] == "tcp"]
-    return BenchScenario(
+    return TransferScenario(
         name=name,
         title=about["title"],
         capacity_mbit_per_s=about["capacity_mbit_per_s"],
@@ -182,7 +212,7 @@ def _load(
         keeps=(MOVES, *(Keep(**keep) for keep in about.get("keeps", ()))),
         known=about.get("known", {}),
         controls=tested_controls,
-        folder=f"{name}-{re.sub('[^A-Za-z0-9]+', '-', own)}" if own else name,
+        folder=folder_of(name, tested_controls),
         scenario=Scenario.parse(
             f"{text}\n{axis}\n",
             [(f"flows.{flow}.transport.profile", profile) for flow in over_tcp],

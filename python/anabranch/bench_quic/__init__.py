@@ -11,7 +11,7 @@ from rich.console import Console
 
 from anabranch import bench_cc
 from anabranch.bench_cc import measures as shared
-from anabranch.bench_cc.checks import Baseline
+from anabranch.bench_cc.files import Files
 from anabranch.bench_cc.measures import Cell
 from anabranch.bench_quic import programs as asked
 from anabranch.bench_quic import runs, scenarios
@@ -19,12 +19,11 @@ from anabranch.bench_quic.measures import STACKS
 from anabranch.bench_quic.programs import Program
 from anabranch.errors import whole
 from anabranch.support import cores, progress
-from anabranch.support.files import check_different, check_file, check_folder
 
 __all__ = ["bench", "compare"]
 
-REPLICATIONS, QUICK_REPLICATIONS = 10, 3
-"""Default replications of each cell, and those with `--quick`."""
+REPLICATIONS = 10
+"""Default replications of each cell."""
 
 _PROFILE = "quic"
 """Stands for the profile of TCP in files of results."""
@@ -77,7 +76,7 @@ def compare(
                     replications,
                     folder=out / "studies" / about.folder,
                     jobs=threads,
-                    progress=update,
+                    tell=update,
                     bench=STACKS,
                 )
                 done += replications * len(about.cases) * len(profiles)
@@ -115,14 +114,11 @@ def _faults(program: Program, title: str, outcome: runs.Outcome) -> list[str]:
 def bench(
     words: Sequence[str],
     console: Console,
+    files: Files,
     *,
-    out: Path,
     only: Sequence[str] = (),
     replications: int = REPLICATIONS,
     jobs: int | None = None,
-    baseline_file: Path | None = None,
-    junit_file: Path | None = None,
-    json_file: Path | None = None,
 ) -> int:
     """Compares, prints the table, and writes the page with its figures and the files asked for.
 
@@ -131,28 +127,13 @@ def bench(
     The exit code: 1 if a check failed.
     """
     profiles, programs = asked.chosen(words)
-    check_different(out=out, junit=junit_file, json=json_file)
-    check_folder(out)
-    for file in (junit_file, json_file):
-        check_file(file, made=out)
-    chosen = scenarios.load(tuple(only))
-    baseline = None
-    if baseline_file is not None:
-        baseline = Baseline(baseline_file, _PROFILE, replications, STACKS)
-        names = [*profiles, *(program.name for program in programs)]
-        baseline.check_cells(
-            [(case, name) for about in chosen for case in about.cases for name in names]
-        )
-    cells, faults = compare(words, out, only=only, replications=replications, jobs=jobs)
-    code = bench_cc.conclude(
-        cells,
-        baseline,
-        console,
-        out=out,
-        profile=_PROFILE,
-        junit_file=junit_file,
-        json_file=json_file,
-    )
+    files.check()
+    names = [*profiles, *(program.name for program in programs)]
+    cases = [case for about in scenarios.load(tuple(only)) for case in about.cases]
+    of_it = [(case, name) for case in cases for name in names]
+    baseline = files.compared(STACKS, _PROFILE, replications, of_it)
+    cells, faults = compare(words, files.out, only=only, replications=replications, jobs=jobs)
+    code = bench_cc.conclude(cells, baseline, console, files, _PROFILE)
     for fault in faults:
         console.print(fault)
     return code

@@ -15,7 +15,7 @@ METRICS = (
         1,
         "bytes of all tested transfers over the completion of the last one",
     ),
-    Metric("utilisation_percent", "used, %", 1, "that goodput, of the link's rate"),
+    Metric("utilisation_percent", "used, %", 1, "that goodput, of the link's rate", is_shown=False),
     Metric("jain", "Jain index, 0-1", 1, "Jain's index of the goodputs of two transfers"),
     Metric(
         "completion_s",

@@ -9,8 +9,7 @@ from typing import Any
 from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.bench_cc import scenarios as of_controls
-from anabranch.bench_cc.scenarios import BenchScenario, Keep
-from anabranch.errors import AnabranchError
+from anabranch.bench_cc.scenarios import Keep, TransferScenario
 from anabranch.support.toml_text import inline
 
 LIMIT_S = 60
@@ -23,7 +22,7 @@ _OWN = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class QuicScenario(BenchScenario):
+class QuicScenario(TransferScenario):
     """One of the scenarios; the profile is the last axis of its sweep."""
 
     size: int
@@ -42,9 +41,7 @@ def load(names: tuple[str, ...]) -> list[QuicScenario]:
     """The scenarios of these names, all of them if there are none."""
     about = tomllib.loads((_OWN / "bench.toml").read_text("utf-8"))
     controls = tomllib.loads((of_controls.FOLDER.parent / "bench.toml").read_text("utf-8"))
-    for name in names:
-        if name not in about:
-            raise AnabranchError(f"there is no scenario `{name}`; there are {', '.join(about)}")
+    of_controls.check_names(names, about)
     chosen = [name for name in about if not names or name in names]
     return [_load(name, controls.get(name, {}) | about[name]) for name in chosen]
 

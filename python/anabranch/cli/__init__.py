@@ -22,6 +22,7 @@ from . import (  # noqa: F401 - each adds its command
     advise,
     bench_cc,
     bench_quic,
+    bench_rtc,
     compare,
     drill,
     emodel,

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 from anabranch import papers
-from anabranch.errors import AnabranchError
 from anabranch.papers import templates
 from anabranch.studies import library
 from anabranch.support import terminal
@@ -23,6 +22,7 @@ Examples:
   anabranch new handover --template wifi-to-lte
   anabranch new mine --template voip-sctp
   anabranch new mine.py
+  anabranch new mine.py --template media_control
   anabranch list templates""",
 )
 def new(name: Path, /, *, template: str | None = None) -> None:
@@ -32,20 +32,22 @@ def new(name: Path, /, *, template: str | None = None) -> None:
     ----------
     name
         Name or path of the new file; `.toml` is added. A name that ends in `.py` is a congestion
-        control of your own, a class of Python to change.
+        control of your own, a class of Python to change; with `--template media_control` one of
+        media.
     template
         Which scenario to copy, two-path-call if not given; `anabranch list templates` shows them.
         The name of a reproduced paper gives its network with all comments, and a small sweep to
         change.
     """
     if name.suffix == ".py":
-        if template is not None:
-            raise AnabranchError("a congestion control (.py) has no --template")
-        path, made = library.create_plugin(name)
-        bench = f"{shlex.quote(str(path))}:{made}"
+        kind = template or "congestion_control"
+        path, made = library.create_plugin(name, kind)
+        own = f"{shlex.quote(str(path))}:{made}"
+        of_media = kind == "media_control"
+        bench = f"bench-rtc {own} nada" if of_media else f"bench-cc {own} cubic bbr"
         terminal.say(
-            f"wrote {path}; try it with: anabranch bench-cc {bench} cubic bbr --quick; its hooks"
-            " are in docs/plugins.md"
+            f"wrote {path}; try it with: anabranch {bench} --quick; its hooks are in"
+            " docs/plugins.md"
         )
         return
     template = template or "two-path-call"

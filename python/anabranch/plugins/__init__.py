@@ -1,6 +1,7 @@
 """Models of one's own as classes of Python, which a scenario names (docs/plugins.md).
 
-A congestion control is a class derived from `CongestionControl`, a path policy one derived from
+A congestion control is a class derived from `CongestionControl`, one of media over RTP a class
+derived from `MediaControl`, a path policy one derived from
 `PathPolicy`, a queue discipline one derived from `QueueDiscipline`, a scheduler one derived from
 `Scheduler`. A scenario has them as `cc` and `policy` of a transport and as `queue` of a link,
 `{ kind = "python", class = "module:Class" }`, and as `scheduler`,
@@ -19,7 +20,9 @@ from anabranch._engine import (
     HeartbeatPair,
     IdleEvent,
     LostEvent,
+    MediaFeedback,
     Packet,
+    PacketReport,
     PathEvent,
     PathStatus,
     PathView,
@@ -35,6 +38,7 @@ from anabranch._engine import (
     UndoEvent,
 )
 from anabranch.plugins.control import CongestionControl, Setup, State
+from anabranch.plugins.media import MediaControl, MediaSetup
 from anabranch.plugins.policy import PathPolicy, PathPolicySetup
 from anabranch.plugins.queue import QueueDiscipline, QueueSetup
 from anabranch.plugins.scheduler import Scheduler, SchedulerSetup
@@ -68,7 +72,11 @@ __all__ = [
     "HeartbeatPair",
     "IdleEvent",
     "LostEvent",
+    "MediaControl",
+    "MediaFeedback",
+    "MediaSetup",
     "Packet",
+    "PacketReport",
     "PathEvent",
     "PathPolicy",
     "PathPolicySetup",

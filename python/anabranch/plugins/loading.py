@@ -20,6 +20,8 @@ from typing import Any
 from anabranch.plugins import watchdog
 from anabranch.plugins.control import HOOKS as CONTROL_HOOKS
 from anabranch.plugins.control import CongestionControl, Setup
+from anabranch.plugins.media import HOOKS as MEDIA_HOOKS
+from anabranch.plugins.media import MediaControl, MediaSetup
 from anabranch.plugins.policy import HOOKS as POLICY_HOOKS
 from anabranch.plugins.policy import PathPolicy, PathPolicySetup
 from anabranch.plugins.queue import HOOKS as QUEUE_HOOKS
@@ -48,6 +50,7 @@ class _Role:
 
 _ROLES = {
     "congestion control": _Role(CongestionControl, Setup, CONTROL_HOOKS, ("limits",)),
+    "congestion control of media": _Role(MediaControl, MediaSetup, MEDIA_HOOKS, ("limits",)),
     "path policy": _Role(PathPolicy, PathPolicySetup, POLICY_HOOKS, ()),
     "queue discipline": _Role(
         QueueDiscipline, QueueSetup, QUEUE_HOOKS, ("enqueue", "dequeue", "clear")

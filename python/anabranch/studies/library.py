@@ -13,7 +13,11 @@ from anabranch.support.files import write_atomically
 
 _NONE: Mapping[str, Callable[[], str]] = MappingProxyType({})
 _FOLDER = Path(__file__).parents[1] / "scenarios"
-_PLUGIN = Path(__file__).parents[1] / "plugins" / "starter.py"
+_PLUGINS = {
+    name: Path(__file__).parents[1] / "plugins" / file
+    for name, file in (("congestion_control", "starter.py"), ("media_control", "starter_media.py"))
+}
+"""Classes of Python to start from, by what they are."""
 
 
 def scenarios() -> dict[str, Path]:
@@ -63,8 +67,12 @@ def create(target: Path, template: str, others: Mapping[str, Callable[[], str]] 
     return path
 
 
-def create_plugin(path: Path) -> tuple[Path, str]:
-    """Writes a congestion control to start from as a class of Python; gives its file and class."""
+def create_plugin(path: Path, template: str = "congestion_control") -> tuple[Path, str]:
+    """Writes a class of Python to start from; gives its file and class."""
+    if template not in _PLUGINS:
+        raise AnabranchError(
+            f"there is no class `{template}` to start from; there are {' and '.join(_PLUGINS)}"
+        )
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem):
         raise AnabranchError(
             f"`{path}` is not a name for a module of Python; use letters, digits and `_`, with a"
@@ -73,7 +81,7 @@ def create_plugin(path: Path) -> tuple[Path, str]:
     if path.exists():
         raise AnabranchError(f"{path} exists already: choose another name")
     made = "".join(part[:1].upper() + part[1:] for part in path.stem.split("_")) or "Mine"
-    text = _PLUGIN.read_text("utf-8")
+    text = _PLUGINS[template].read_text("utf-8")
     text = text.replace("class Mine(", f"class {made}(").replace('"mine"', f'"{path.stem}"')
     write_atomically(path, text.encode())
     return path, made

@@ -5,6 +5,7 @@
 
 mod calls;
 pub(crate) mod control;
+pub(crate) mod media;
 pub(crate) mod policy;
 pub(crate) mod queue;
 pub(crate) mod scheduler;
@@ -55,6 +56,7 @@ static CLASSES: Classes = Classes;
 pub(crate) fn register() {
     plugin::register(&CLASSES);
     cc::plugin::MAKER.register(|config, setup| Box::new(control::Control::new(config, setup)));
+    cc::media::plugin::MAKER.register(|config, seed| Box::new(media::Media::new(config, seed)));
     qdisc::plugin::MAKER.register(|config, seed| Box::new(queue::Queue::new(config, seed)));
     path::plugin::MAKER
         .register(|config, profile, seed| Box::new(policy::Policy::new(config, profile, seed)));
@@ -100,6 +102,7 @@ fn loading(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 const fn word(role: Role) -> &'static str {
     match role {
         Role::CongestionControl => "congestion control",
+        Role::MediaControl => "congestion control of media",
         Role::PathPolicy => "path policy",
         Role::QueueDiscipline => "queue discipline",
         Role::Scheduler => "scheduler",

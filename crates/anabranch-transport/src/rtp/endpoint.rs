@@ -73,7 +73,8 @@ impl RtpEndpoint {
         let cname = format!("{:024x}", u128::from(rng.bits()) << 32 | u128::from(rng.bits() as u32));
         let source = u32::from(ports[1]);
         let seed = if config.has_several() { rng.bits() } else { 0 };
-        let paths = Paths::new(config, site.mtus, source, seed);
+        let mut seeds = site.streams.stream(&site.name("rtp/control"));
+        let paths = Paths::new(config, site.mtus, source, seed, &mut seeds);
         let sample = paths.all[usize::from(config.path)].sample;
         let expected = if config.scheduler.is_some() { site.mtus.len() } else { 0 };
         Self {

@@ -68,9 +68,9 @@ impl News {
 }
 
 impl Path {
-    /// A path on which `peer` is the source of the peer's media.
-    pub(super) fn new(number: PathId, mtu: u32, config: &Config, peer: u32) -> Self {
-        let control = config.cc.build(config.ecn.field());
+    /// A path on which `peer` is the source of the peer's media; the seed is the control's.
+    pub(super) fn new(number: PathId, mtu: u32, config: &Config, peer: u32, seed: u64) -> Self {
+        let control = config.cc.build(config.ecn.field(), seed);
         let target = control.limits().target;
         Self {
             mtu,

@@ -20,6 +20,7 @@ use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Sc
 use crate::path::{
     PathEvent, PathSelector as _, PathState, PathStatus, Retransmission, Selection, Selector, failover,
 };
+use crate::rng::{Draw as _, Rng};
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 
@@ -43,9 +44,10 @@ pub(super) struct Paths {
 pub(super) type Ids = SmallVec<[PathId; 4]>;
 
 impl Paths {
-    /// The paths of an end whose peer's media comes from `peer`; `seed` is for what draws numbers.
-    pub(super) fn new(config: &Config, mtus: &[u32], peer: u32, seed: u64) -> Self {
-        let path = |(number, mtu): (u8, &u32)| Path::new(PathId(number), *mtu, config, peer);
+    /// The paths of an end whose peer's media comes from `peer`; `seed` is for what draws numbers here, and
+    /// `seeds` has those of the paths' controls.
+    pub(super) fn new(config: &Config, mtus: &[u32], peer: u32, seed: u64, seeds: &mut Rng) -> Self {
+        let path = |(number, mtu): (u8, &u32)| Path::new(PathId(number), *mtu, config, peer, seeds.bits());
         let policy = || config.policy.clone().unwrap_or_default();
         Self {
             all: (0..).zip(mtus).map(path).collect(),

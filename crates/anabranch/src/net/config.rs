@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::{RateConfig, Varying};
 use super::cross_traffic::{CrossTrafficConfig, CrossTrafficDirection, Source};
+use super::impairments::JitterShape;
 use super::loss::{LossConfig, LossPlace};
 use super::packets::Direction;
 use super::qdisc::QueueConfig;
@@ -37,8 +38,12 @@ pub struct LinkConfig {
     pub overhead: Bytes,
     /// Constant part of the delay, added after transmission; may follow a timetable. Default: 0 s.
     pub delay: Schedule<Duration>,
-    /// Random part of the delay, uniform from 0 to this; may follow a timetable. Default: 0 s.
+    /// Random part of the delay, from 0 to this; may follow a timetable. Default: 0 s.
     pub jitter: Schedule<Duration>,
+    /// How the random part is distributed: `uniform`, or `truncated_normal` around its middle. Default:
+    /// `uniform`.
+    #[serde(skip_serializing_if = "is_uniform")]
+    pub jitter_shape: JitterShape,
     /// Whether packets may overtake each other when delays differ; otherwise a packet waits for the one
     /// before it. Default: false.
     pub reorder: bool,
@@ -78,9 +83,12 @@ pub struct ReverseConfig {
     /// Constant part of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Schedule<Duration>>,
-    /// Random part of the delay, uniform from 0 to this.
+    /// Random part of the delay, from 0 to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Schedule<Duration>>,
+    /// How the random part is distributed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_shape: Option<JitterShape>,
     /// Whether packets may overtake each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<bool>,
@@ -99,6 +107,12 @@ pub struct ReverseConfig {
     /// Whether the link is up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<Schedule<bool>>,
+}
+
+/// The uniform distribution is the default, which is left out so that studies keep their hash.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_uniform(shape: &JitterShape) -> bool {
+    *shape == JitterShape::Uniform
 }
 
 /// What happens to packets while a link is down.
@@ -124,6 +138,7 @@ impl Default for LinkConfig {
             overhead: Bytes(0),
             delay: Schedule::default(),
             jitter: Schedule::default(),
+            jitter_shape: JitterShape::default(),
             reorder: false,
             duplicate: Schedule::default(),
             corrupt: Schedule::default(),
@@ -147,10 +162,12 @@ impl LinkConfig {
     pub(crate) fn reversed(&self) -> Self {
         let mut link = self.clone();
         let Some(reverse) = link.reverse.take() else { return link };
-        let ReverseConfig { rate, delay, jitter, reorder, duplicate, corrupt, queue, loss, up } = reverse;
+        let ReverseConfig { rate, delay, jitter, jitter_shape, reorder, duplicate, corrupt, queue, loss, up } =
+            reverse;
         link.rate = rate.or(link.rate);
         link.delay = delay.unwrap_or(link.delay);
         link.jitter = jitter.unwrap_or(link.jitter);
+        link.jitter_shape = jitter_shape.unwrap_or(link.jitter_shape);
         link.reorder = reorder.unwrap_or(link.reorder);
         link.duplicate = duplicate.unwrap_or(link.duplicate);
         link.corrupt = corrupt.unwrap_or(link.corrupt);

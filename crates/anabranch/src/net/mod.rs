@@ -36,6 +36,7 @@ pub use cross_traffic::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, OnOffConfig, ParetoOnOffConfig, PoissonConfig,
 };
 pub use duplex::DuplexLink;
+pub use impairments::JitterShape;
 pub(crate) use medium::{Media, Medium};
 pub use packets::{Direction, DropCause, QueueSample, Step};
 pub(crate) use packets::{Fate, Held, Pass, Release, Treatment};

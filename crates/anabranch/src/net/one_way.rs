@@ -157,7 +157,12 @@ impl OneWay {
         let up_to_cross =
             (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
         let delay = config.delay.timeline(&format!("{key}.delay"))?;
-        let wire = Wire { jitter: &config.jitter, corrupt: &config.corrupt, duplicate: &config.duplicate };
+        let wire = Wire {
+            jitter: &config.jitter,
+            jitter_shape: config.jitter_shape,
+            corrupt: &config.corrupt,
+            duplicate: &config.duplicate,
+        };
         let impairments = Impairments::build(wire, key, &component, streams)?.map(Box::new);
         let ingress_loss = build_loss(LossPlace::Ingress)?;
         let is_plain = matches!(ingress_loss, Loss::None)

@@ -16,8 +16,8 @@ use super::loss::{
 use super::packets::{Held, QueueSample, Release, Treatment};
 use super::qdisc::{DropTailConfig, QueueConfig};
 use super::{
-    CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, Media,
-    OnOffConfig, ParetoOnOffConfig, PoissonConfig, RateConfig, Step, WhenDown,
+    CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, JitterShape, LinkConfig,
+    Media, OnOffConfig, ParetoOnOffConfig, PoissonConfig, RateConfig, Step, WhenDown,
 };
 use crate::schedule::{Schedule, Timetable, TraceFile};
 
@@ -344,7 +344,8 @@ fn link() -> impl Strategy<Value = LinkConfig> {
     let up = prop_oneof![3 => Just(Schedule::Constant(true)), 1 => schedule(any::<bool>())];
     let never = |share: BoxedStrategy<_>| prop_oneof![3 => Just(Schedule::default()), 1 => share];
     let jitter = prop_oneof![Just(Schedule::default()), schedule(millis(0..5))];
-    let delays = (schedule(millis(0..40)), jitter, any::<bool>());
+    let shape = prop_oneof![Just(JitterShape::Uniform), Just(JitterShape::TruncatedNormal)];
+    let delays = (schedule(millis(0..40)), (jitter, shape), any::<bool>());
     (
         rate(),
         delays,
@@ -355,7 +356,15 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         prop::collection::vec(cross_traffic(), 0..3),
     )
         .prop_map(
-            |(rate, (delay, jitter, reorder), (duplicate, corrupt), queue, loss, (up, down), cross)| {
+            |(
+                rate,
+                (delay, (jitter, jitter_shape), reorder),
+                (duplicate, corrupt),
+                queue,
+                loss,
+                (up, down),
+                cross,
+            )| {
                 // Cross traffic and a process that packets move exclude each other.
                 let cross_traffic = match &loss {
                     LossConfig::None => cross,
@@ -371,6 +380,7 @@ fn link() -> impl Strategy<Value = LinkConfig> {
                     rate: Some(rate),
                     delay,
                     jitter,
+                    jitter_shape,
                     reorder,
                     duplicate,
                     corrupt,

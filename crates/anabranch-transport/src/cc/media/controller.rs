@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Feedback, Frame, Limits, MediaControl, cbr, gcc, nada, scream};
+use super::{Feedback, Frame, Limits, MediaControl, cbr, gcc, nada, plugin, scream};
 use crate::flow::Ecn;
+use crate::plugin::{self as class, Role};
 use crate::time::Time;
 
 macro_rules! controls {
@@ -15,6 +16,8 @@ macro_rules! controls {
         #[schemars(rename = "MediaControlConfig")]
         pub enum Config {
             $($(#[$doc])* $name($module::Config),)*
+            /// A class of Python (docs/plugins.md).
+            Python(class::Config),
         }
 
         impl Config {
@@ -25,13 +28,16 @@ macro_rules! controls {
             pub fn check(&self) -> Result<(), String> {
                 match self {
                     $(Self::$name(config) => config.check(),)*
+                    Self::Python(config) => config.check(Role::MediaControl),
                 }
             }
 
-            /// A control for one path, whose packets have this ECN field.
-            pub fn build(&self, ecn: Ecn) -> Controller {
+            /// A control for one path, whose packets have this ECN field; random numbers of a class follow
+            /// from the seed.
+            pub fn build(&self, ecn: Ecn, seed: u64) -> Controller {
                 match self {
                     $(Self::$name(config) => Controller::$name(Box::new(config.build(ecn))),)*
+                    Self::Python(config) => Controller::Custom(plugin::MAKER.get()(config, seed)),
                 }
             }
         }
@@ -40,42 +46,50 @@ macro_rules! controls {
         #[derive(Debug)]
         pub enum Controller {
             $($(#[$doc])* $name(Box<$control>),)*
+            /// A user's own.
+            Custom(Box<dyn MediaControl + Send>),
         }
 
         impl MediaControl for Controller {
             fn on_sent(&mut self, now: Time, size: u32) {
                 match self {
                     $(Self::$name(control) => control.on_sent(now, size),)*
+                    Self::Custom(control) => control.on_sent(now, size),
                 }
             }
 
             fn on_frame(&mut self, frame: &Frame) {
                 match self {
                     $(Self::$name(control) => control.on_frame(frame),)*
+                    Self::Custom(control) => control.on_frame(frame),
                 }
             }
 
             fn on_feedback(&mut self, feedback: &Feedback<'_>) {
                 match self {
                     $(Self::$name(control) => control.on_feedback(feedback),)*
+                    Self::Custom(control) => control.on_feedback(feedback),
                 }
             }
 
             fn timeout(&self) -> Time {
                 match self {
                     $(Self::$name(control) => control.timeout(),)*
+                    Self::Custom(control) => control.timeout(),
                 }
             }
 
             fn on_timeout(&mut self, now: Time) {
                 match self {
                     $(Self::$name(control) => control.on_timeout(now),)*
+                    Self::Custom(control) => control.on_timeout(now),
                 }
             }
 
             fn limits(&self) -> Limits {
                 match self {
                     $(Self::$name(control) => control.limits(),)*
+                    Self::Custom(control) => control.limits(),
                 }
             }
         }

@@ -8,9 +8,12 @@ mod controller;
 pub mod gcc;
 mod loss_interval;
 pub mod nada;
+pub mod plugin;
 #[cfg(test)]
 mod properties;
 pub mod scream;
+
+use std::fmt;
 
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
@@ -19,7 +22,7 @@ use crate::units::Rate;
 pub use controller::{Config, Controller};
 
 /// A congestion control of media.
-pub trait MediaControl {
+pub trait MediaControl: fmt::Debug {
     /// A packet of so many bytes leaves.
     fn on_sent(&mut self, _now: Time, _size: u32) {}
 
@@ -91,7 +94,7 @@ pub struct Limits {
 
 impl Limits {
     /// Packets leave at one and a half times the target, so that a frame is sent before the next one is made.
-    fn paced(target: Rate) -> Self {
+    pub fn paced(target: Rate) -> Self {
         let pacing = Rate::from_bits_per_sec(target.bits_per_sec().saturating_mul(3) / 2 + 1);
         Self { target, pacing, window: u64::MAX, pads: false }
     }

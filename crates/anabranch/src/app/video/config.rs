@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Direction, ReliabilityConfig, Start};
+use crate::schedule::Schedule;
 
 /// The most frames in one direction: about 6 days at 30 a second.
 const MAX_FRAMES: u64 = 1 << 24;
@@ -22,6 +23,10 @@ pub struct VideoConfig {
     pub start: Start,
     /// How long frames are made; default "60 s".
     pub duration: Duration,
+    /// Whether frames are made meanwhile: a timetable of true and false pauses the source, and the first
+    /// frame after a pause is a key frame; default true.
+    #[serde(skip_serializing_if = "is_always")]
+    pub sending: Schedule<bool>,
     /// How long the run waits for the last frames; default "1 s".
     pub grace: Duration,
     /// The mean time between frames; default "33 ms".
@@ -63,12 +68,18 @@ pub struct VideoConfig {
     pub reliability: ReliabilityConfig,
 }
 
+/// A source without pauses is the default, which is left out so that studies keep their hash.
+fn is_always(sending: &Schedule<bool>) -> bool {
+    *sending == Schedule::Constant(true)
+}
+
 impl Default for VideoConfig {
     fn default() -> Self {
         Self {
             direction: Direction::AToB,
             start: Start::At(Duration::ZERO),
             duration: Duration::from_secs(60),
+            sending: Schedule::Constant(true),
             grace: Duration::from_secs(1),
             frame_interval: Duration::from_millis(33),
             rate: Rate::from_bits_per_sec(1_000_000),

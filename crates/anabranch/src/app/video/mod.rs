@@ -24,6 +24,7 @@ pub(crate) use self::measures::SCALARS;
 use self::encoder::Encoder;
 use self::viewer::Viewer;
 use super::{App, Commands, Direction, Frame};
+use crate::schedule::Timeline;
 
 /// Where messages stand that ask for a key frame: behind all that an encoder can make.
 const REQUESTS: u64 = 1 << 62;
@@ -37,6 +38,7 @@ impl VideoConfig {
     /// One sentence with key, value and what is allowed.
     pub fn build(&self, streams: Streams, flow: &str, service: Service) -> Result<Video, String> {
         self.check(service)?;
+        let sending = self.sending.timeline("sending")?;
         let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
         // The connection opens at 0, in a separate wake-up.
         let start = start.max(Time::from_nanos(1));
@@ -45,6 +47,8 @@ impl VideoConfig {
             is_up: false,
             encoder: Encoder::new(self, streams.stream(&format!("app/{flow}/{}/video", side.name()))),
             viewer: Viewer::new(self),
+            sending: sending.clone(),
+            is_paused: false,
             next_frame: start,
             refused: 0,
         };
@@ -86,17 +90,28 @@ struct Sender {
     is_up: bool,
     encoder: Encoder,
     viewer: Viewer,
+    sending: Timeline<bool>,
+    is_paused: bool,
     next_frame: Time,
     /// Packets that the transport has refused.
     refused: u64,
 }
 
 impl Sender {
-    /// Makes a frame, unless the connection is not open yet.
+    /// Makes a frame, unless the connection is not open yet or the source pauses.
     fn make_frame(&mut self, now: Time, config: &VideoConfig, commands: &mut Commands) {
         if !self.is_up {
             self.next_frame = now + config.frame_interval;
             return;
+        }
+        if !self.sending.at(now.as_nanos()) {
+            self.is_paused = true;
+            self.next_frame = Time::from_nanos(self.sending.until());
+            return;
+        }
+        if std::mem::take(&mut self.is_paused) {
+            self.encoder.request_key_frame();
+            self.viewer.resume();
         }
         let (length, is_key) = self.encoder.make(config, now);
         let mut packets = self.viewer.make(now, length, is_key).peekable();

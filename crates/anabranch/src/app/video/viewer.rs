@@ -18,6 +18,8 @@ pub(super) struct VideoFrame {
     offset: u64,
     pub(super) length: u32,
     pub(super) is_key: bool,
+    /// Whether the source has paused before it.
+    resumes: bool,
     /// The number of its first packet.
     first_packet: usize,
     /// Bytes that have not arrived.
@@ -37,6 +39,8 @@ pub(super) struct Viewer {
     packets: Vec<bool>,
     /// The frame that is to be decoded next.
     next: usize,
+    /// Whether the frame that is made next is the first one after a pause.
+    resumes: bool,
     /// When a key frame is asked for, if that frame is still missing then; [`Time::NEVER`] if it is not.
     ask_at: Time,
     pub(super) duplicates: u64,
@@ -51,11 +55,17 @@ impl Viewer {
             frames: Vec::new(),
             packets: Vec::new(),
             next: 0,
+            resumes: false,
             ask_at: Time::NEVER,
             duplicates: 0,
             requests: 0,
             freezes: Freezes::default(),
         }
+    }
+
+    /// The source goes on after a pause, in which the picture stood still without a freeze.
+    pub(super) const fn resume(&mut self) {
+        self.resumes = true;
     }
 
     /// A frame is made. Returns its packets, in order.
@@ -72,6 +82,7 @@ impl Viewer {
             offset,
             length,
             is_key,
+            resumes: std::mem::take(&mut self.resumes),
             first_packet,
             missing: length,
             arrived: None,
@@ -118,6 +129,9 @@ impl Viewer {
         }
         while let Some(frame) = self.frames.get_mut(self.next).filter(|frame| frame.missing == 0) {
             frame.shown = Some(now);
+            if frame.resumes {
+                self.freezes.last = None;
+            }
             self.freezes.on_shown(now);
             self.next += 1;
         }
@@ -240,6 +254,25 @@ mod tests {
         viewer.on_arrival(ms(700), packets[3][0], &config);
         assert_eq!(shown(&viewer), [Some(1), None, None, Some(700), Some(700)]);
         assert_eq!((viewer.requests, viewer.ask_at()), (1, Time::NEVER));
+    }
+
+    #[test]
+    fn a_pause_of_the_source_is_no_freeze() {
+        let config = VideoConfig::default();
+        let mut viewer = Viewer::new(&config);
+        for frame in 0..40 {
+            // A pause of 20 s before the twentieth frame, and one of the network before the thirtieth.
+            let at = Time::from_millis(33 * frame + 20_000 * u64::from(frame >= 20));
+            if frame == 20 {
+                viewer.resume();
+            }
+            let packets: Vec<_> = viewer.make(at, 100, frame % 20 == 0).collect();
+            let late = Duration::from_millis(1_000 * u64::from(frame >= 30));
+            viewer.on_arrival(at + late, packets[0], &config);
+        }
+        let freezes = &viewer.freezes;
+        assert_eq!((freezes.count, freezes.total), (1, Duration::from_millis(1_033)));
+        assert!((freezes.shown_s - (38.0 * 0.033 + 1.0)).abs() < 1e-9, "{}", freezes.shown_s);
     }
 
     #[test]
