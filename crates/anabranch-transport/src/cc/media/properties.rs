@@ -20,7 +20,7 @@ fn controls(ecn: Ecn) -> Vec<Controller> {
         r#"{ "kind": "scream" }"#,
     ];
     let config = |text: &str| -> Config { serde_json::from_str(text).expect("it has defaults") };
-    settings.iter().map(|text| config(text).build(ecn)).collect()
+    settings.iter().map(|text| config(text).build(ecn, 0)).collect()
 }
 
 /// A feedback message: the time since the one before it, and for each packet its size, when it arrived after
