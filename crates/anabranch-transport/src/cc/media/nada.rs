@@ -1,12 +1,13 @@
 //! NADA: Network-Assisted Dynamic Adaptation (RFC 8698), with all computation at the sender.
 //!
-//! The receiver's part (section 4.2) is computed here from reports about single packets, as section 6.3
+//! The receiver's part (section 4.2) is computed here from reports about single packets, as section 6.4
 //! allows: queueing delay, loss and marks become one congestion signal, from which the rate follows (section
 //! 4.3).
 //!
-//! Known deviations: the encoder gets the reference rate, without the rules for a rate-shaping buffer
-//! (section 5.2.2), since the pacer's queue is that buffer. A loss interval begins at each lost packet. The
-//! base delay is the minimum since the beginning; section 5.1.1 would renew it every ten minutes.
+//! Known deviations: encoder and pacer follow the reference rate, without the shift of at most 5 % that a
+//! full rate-shaping buffer brings (section 5.2.2); the pacer has one and a half times the rate. A loss
+//! interval begins at each lost packet. The base delay is the minimum since the beginning; section 5.1.1
+//! would estimate it again after tens of minutes.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::units::{Rate, check_range};
 
-/// Settings of NADA, with the defaults of RFC 8698 figure 3.
+/// Settings of NADA, with the defaults of RFC 8698 table 2.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "NadaConfig")]
@@ -65,7 +66,8 @@ pub struct Config {
     pub loss_delay: Duration,
     /// The delay for which marks stand (DMARK); default "2 ms".
     pub mark_delay: Duration,
-    /// The weight of the latest share of losses and of marks (ALPHA), from 0.001 to 1; default 0.1.
+    /// The weight of the share of losses and of marks that the latest packet shows (ALPHA), from 0.001 to 1;
+    /// default 0.1.
     pub smoothing: f64,
 }
 
@@ -140,6 +142,7 @@ impl Config {
             delays: VecDeque::with_capacity(DELAYS),
             delay: 0.0,
             log: VecDeque::new(),
+            counts: [0; 2],
             intervals: LossIntervals::default(),
             loss: 0.0,
             marks: 0.0,
@@ -176,8 +179,9 @@ pub struct Nada {
     delays: VecDeque<f64>,
     /// The queueing delay (`d_queue`) in ms.
     delay: f64,
-    /// What arrived within the window of observation.
+    /// What arrived within the window of observation, and how many of it were lost and how many marked.
     log: VecDeque<Logged>,
+    counts: [u32; 2],
     intervals: LossIntervals,
     /// The smoothed share of losses (`p_loss`).
     loss: f64,
@@ -190,12 +194,13 @@ pub struct Nada {
 }
 
 impl Nada {
-    /// Section 4.2: for each packet, its delay and its place among those observed.
+    /// Section 4.2: for each packet, its delay and its place among those observed. A loss is noticed by the
+    /// next packet that arrives.
     fn observe(&mut self, packet: &PacketReport) {
         let Some((arrival, ecn)) = packet.arrival else {
             let at = self.log.back().map_or(packet.sent, |last| last.at);
             self.intervals.on_loss();
-            self.log.push_back(Logged { at, bits: 0, is_lost: true, is_marked: false, is_queued: false });
+            self.push(Logged { at, bits: 0, is_lost: true, is_marked: false, is_queued: false });
             return;
         };
         // The clocks of the ends need not agree, so the difference can be negative.
@@ -208,32 +213,37 @@ impl Nada {
         self.delays.push_back(forward - base);
         self.delay = self.delays.iter().copied().fold(f64::INFINITY, f64::min);
         self.intervals.on_arrival();
-        self.log.push_back(Logged {
+        self.push(Logged {
             at: arrival,
             bits: u64::from(packet.size) * 8,
             is_lost: false,
             is_marked: ecn == Ecn::Ce,
             is_queued: self.delay >= self.config.no_queue.as_millis_f64(),
         });
+        self.forget(arrival);
+        self.smooth();
     }
 
-    /// Drops what was observed before the window that ends with the latest arrival.
-    fn forget(&mut self) {
-        let Some(latest) = self.log.iter().map(|logged| logged.at).max() else { return };
-        while self
-            .log
-            .front()
-            .is_some_and(|first| latest.saturating_since(first.at) >= self.config.log_window)
-        {
+    fn push(&mut self, logged: Logged) {
+        self.log.push_back(logged);
+        self.counts[0] += u32::from(logged.is_lost);
+        self.counts[1] += u32::from(logged.is_marked);
+    }
+
+    /// Drops what was observed before the window that ends with this arrival.
+    fn forget(&mut self, arrival: Time) {
+        let window = self.config.log_window;
+        while let Some(&first) = self.log.front().filter(|it| arrival.saturating_since(it.at) >= window) {
             self.log.pop_front();
+            self.counts[0] -= u32::from(first.is_lost);
+            self.counts[1] -= u32::from(first.is_marked);
         }
     }
 
-    /// Section 5.1.2: shares within the window, smoothed exponentially.
+    /// Section 5.1.2, equation 10: shares within the window, smoothed exponentially with each packet that
+    /// arrives (section 4.2: "on receiving a media packet").
     fn smooth(&mut self) {
-        let count = self.log.len().max(1) as f64;
-        let share = |is: fn(&Logged) -> bool| self.log.iter().filter(|one| is(one)).count() as f64 / count;
-        let (loss, marks) = (share(|one| one.is_lost), share(|one| one.is_marked));
+        let [loss, marks] = self.counts.map(|count| f64::from(count) / self.log.len().max(1) as f64);
         let alpha = self.config.smoothing;
         self.loss = alpha * loss + (1.0 - alpha) * self.loss;
         self.marks = alpha * marks + (1.0 - alpha) * self.marks;
@@ -246,16 +256,15 @@ impl Nada {
     }
 
     /// Section 4.2, equation 1: after a loss, long queueing delays count less and less, so that the flow
-    /// holds its own beside those that react to losses alone.
+    /// holds its own beside those that react to losses alone. When the loss is no longer recent, this ends
+    /// bit by bit within a mean loss interval.
     fn warped(&self) -> f64 {
         let threshold = self.config.warp_delay.as_millis_f64();
         let recent = self.intervals.since_loss().zip(self.intervals.mean());
-        let is_recent = recent.is_some_and(|(since, mean)| since as f64 <= self.config.loss_memory * mean);
-        if is_recent && self.delay >= threshold {
-            threshold * libm::exp(-self.config.warp * (self.delay - threshold) / threshold)
-        } else {
-            self.delay
-        }
+        let Some((since, mean)) = recent.filter(|_| self.delay >= threshold) else { return self.delay };
+        let warped = threshold * libm::exp(-self.config.warp * (self.delay - threshold) / threshold);
+        let over = ((since as f64 - self.config.loss_memory * mean) / mean).clamp(0.0, 1.0);
+        warped + over * (self.delay - warped)
     }
 
     /// Section 4.2, equation 2: the congestion signal (`x_curr`) in ms.
@@ -273,9 +282,9 @@ impl Nada {
     }
 
     /// Section 4.3, equations 3 and 4.
-    fn ramp_up(&mut self, rtt: Duration, delta: f64) {
+    fn ramp_up(&mut self, rtt: Duration) {
         let config = &self.config;
-        let response = rtt.as_millis_f64() + delta + config.filter_delay.as_millis_f64();
+        let response = rtt.as_millis_f64() + DELTA + config.filter_delay.as_millis_f64();
         let gamma = config.max_ramp_up.min(config.ramp_up_delay.as_millis_f64() / response);
         self.reference = self.reference.max((1.0 + gamma) * self.receiving());
     }
@@ -292,7 +301,7 @@ impl Nada {
     }
 }
 
-/// Section 4.3: the interval between reports (DELTA) in ms before there were two.
+/// Table 2: the target interval of reports (DELTA) in ms, which is also taken where there was only one.
 const DELTA: f64 = 100.0;
 
 impl MediaControl for Nada {
@@ -301,13 +310,11 @@ impl MediaControl for Nada {
             return;
         }
         feedback.packets.iter().for_each(|packet| self.observe(packet));
-        self.forget();
-        self.smooth();
         let signal = self.aggregate();
         let delta =
             self.updated.map_or(DELTA, |before| feedback.now.saturating_since(before).as_millis_f64());
         if self.is_ramping_up() {
-            self.ramp_up(feedback.rtt, delta);
+            self.ramp_up(feedback.rtt);
         } else {
             self.update_gradually(signal, delta);
         }
@@ -382,8 +389,10 @@ mod tests {
             report.arrival.as_mut().unwrap().1 = Ecn::Ce;
         }
         report(&mut nada, 700, &reports);
-        // Of 50 packets within half a second.
-        let (loss, marks): (f64, f64) = (0.1 * 1.0 / 50.0, 0.1 * 2.0 / 50.0);
+        // Of 50 packets within half a second, with each that arrives.
+        let smoothed =
+            |seen: &[u32]| seen.iter().fold(0.0, |old, &now| 0.9 * old + 0.1 * f64::from(now) / 50.0);
+        let (loss, marks) = (smoothed(&[1; 6]), smoothed(&[1, 2, 2, 2, 2]));
         assert!((nada.loss - loss).abs() < 1e-12 && (nada.marks - marks).abs() < 1e-12);
         let signal = 2.0 * (marks / 0.01) * (marks / 0.01) + 10.0 * (loss / 0.01) * (loss / 0.01);
         assert!((nada.signal - signal).abs() < 1e-12, "{}", nada.signal);
@@ -405,6 +414,19 @@ mod tests {
         nada.delay = 150.0;
         (0..1_000).for_each(|_| nada.intervals.on_arrival());
         assert!(nada.warped() < 50.0, "the current interval is among the mean");
+        // Losses each ten packets: the last one counts for 70, and less and less for ten more.
+        (0..9).for_each(|_| {
+            nada.intervals.on_loss();
+            (1..10).for_each(|_| nada.intervals.on_arrival());
+        });
+        nada.intervals.on_loss();
+        let mut last = 0.0;
+        for since in 1..200 {
+            nada.intervals.on_arrival();
+            let warped = nada.warped();
+            assert!(warped >= last && warped <= 150.0, "{since}");
+            last = warped;
+        }
     }
 
     #[test]
