@@ -1,10 +1,10 @@
 //! Accurate ECN (RFC 9768): what the receiver of data counts and says in the ACE field and in its option, and
 //! how the sender of data reads it.
 //!
-//! Known deviations: the option is sent where it fits, and no segment of data is made smaller for it. That
-//! all packets of the first rounds are marked (section 3.2.2.3, advised) is not taken for mangling, since a
-//! queue with an early threshold does it too. A segment that was lost with the option takes it along when it
-//! is sent again.
+//! Known deviations: the option is sent where it fits. Segments of data are smaller for it only with
+//! `repeats_ecn_option`, and where the handshake had the peer's option. That all packets of the first rounds
+//! are marked (section 3.2.2.3, advised) is not taken for mangling, since a queue with an early threshold
+//! does it too. A segment that was lost with the option takes it along when it is sent again.
 
 use crate::flow::Ecn as EcnField;
 use crate::wire::tcp::{AccurateEcn as CountersOption, Flags, Segment, sack_end};
