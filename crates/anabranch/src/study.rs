@@ -430,7 +430,7 @@ mod tests {
         let over_tcp = given.iter().flat_map(|transport| axes.map(|axis| format!("{transport}\n{axis}")));
         let unordered = "transport.kind = 'sctp'\n[sweep.axes.kind.cases]\n\
             a = { 'flows.f.transport' = { cc = { kind = 'cubic' }, kind = 'tcp', nagle = 'off' } }\n\
-            b = { 'flows.f.transport' = { kind = 'tcp', cc = { hystart = false, kind = 'cubic' } } }";
+            b = { 'flows.f.transport' = { kind = 'tcp', cc = { fast_convergence = false, kind = 'cubic' } } }";
         let whole_and_part = "transport.kind = 'tcp'\n[sweep.axes.kind.cases]\n\
             a = { 'flows.f.transport.nagle' = 'off', 'flows.f.transport' = { kind = 'tcp', profile = 'rfc' } }\n\
             b = { 'flows.f.transport' = { kind = 'tcp' }, 'flows.f.transport.nagle' = 'off' }";
