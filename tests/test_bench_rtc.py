@@ -15,7 +15,7 @@ from anabranch.bench_cc import checks, figures, reports
 from anabranch.bench_cc.measures import Cell
 from anabranch.bench_rtc import figures as timelines
 from anabranch.bench_rtc import measures, periods, scenarios
-from anabranch.bench_rtc.series import Course, Flow, Packets, Steps, course, packets
+from anabranch.bench_rtc.series import Course, Flow, Packets, Steps, packets
 from conftest import Command, one_error
 
 FILES = tuple(
@@ -33,8 +33,7 @@ def loaded(name: str) -> scenarios.MediaScenario:
 
 
 def settled(name: str, case: int = 0) -> Course:
-    about = loaded(name)
-    return course(about.settings(case), about.bottlenecks)
+    return loaded(name).courses[case]
 
 
 def test_the_controls_are_those_of_the_engine() -> None:

@@ -17,6 +17,7 @@ from oracles import (
     linux_sctp_figures,
     linux_sctp_rows,
     linux_tcp,
+    media_controls,
     ns3_shared_queue,
 )
 
@@ -166,12 +167,12 @@ def test_every_column_has_a_name_of_its_own(
 def test_a_stale_page_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for oracle in (linux_aqm, linux_mptcp, linux_sctp, linux_tcp, ns3_shared_queue):
+    for oracle in (linux_aqm, linux_mptcp, linux_sctp, linux_tcp, media_controls, ns3_shared_queue):
         monkeypatch.setattr(oracle, "compare", lambda *_, **__: iter(()))
     monkeypatch.setattr(failover, "sweep", lambda: iter(()))
     monkeypatch.setattr(linux_tcp, "summary", lambda _: [])
     pages_with_tables = ("linux-aqm", "linux-mptcp", "linux-sctp", "linux-tcp", "ns3-shared-queue")
-    for name in ("failover", *pages_with_tables):
+    for name in ("failover", "media", *pages_with_tables):
         (tmp_path / f"{name}.md").write_text("before <!-- generated: make oracles --> after")
     monkeypatch.setattr("sys.argv", ["oracles", "--check", str(tmp_path)])
     assert comparison_pages.main() == 1

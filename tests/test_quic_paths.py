@@ -121,7 +121,8 @@ def test_paths_come_and_go() -> None:
 
 def test_a_backup_carries_nothing_until_it_is_none() -> None:
     async def work() -> None:
-        async with pair(backup=[1]) as (ours, theirs):
+        # A probe timeout is longer than this: no busy machine looks like a silent path.
+        async with pair(backup=[1], max_ack_delay="2 s") as (ours, theirs):
             await changed(theirs, 1, "backup")
             await changed(ours, 1, "validated")
             await exchange(ours, theirs, 512_000)

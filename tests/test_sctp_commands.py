@@ -17,6 +17,7 @@ import pytest
 from anabranch import sctp
 from conftest import HANGS_S
 from support.live import LOOPBACK, deserted_port, run
+from support.processes import killed_at_the_end
 
 
 def command(*words: str) -> list[str]:
@@ -30,15 +31,13 @@ def waiting(
     """A command that waits for a peer, and its port of UDP, which the system chooses."""
     whole = command(*words, "--address", LOOPBACK, "--udp", "0")
     pipe = subprocess.PIPE
-    with subprocess.Popen(whole, stdin=stdin, stdout=pipe, stderr=pipe, text=True) as process:
+    started = subprocess.Popen(whole, stdin=stdin, stdout=pipe, stderr=pipe, text=True)
+    with killed_at_the_end(started) as process:
         assert process.stderr
         said = process.stderr.readline()
         found = re.fullmatch(r"anabranch: waits at port 5001, UDP port ([1-9]\d*)\n", said)
         assert found, said
-        try:
-            yield process, found[1]
-        finally:
-            process.kill()
+        yield process, found[1]
 
 
 def test_a_file_goes_through_the_command_line(tmp_path: Path) -> None:

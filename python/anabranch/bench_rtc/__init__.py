@@ -18,7 +18,6 @@ from anabranch.bench_cc.measures import Bench, Cell, Drawn
 from anabranch.bench_rtc import measures, periods, scenarios
 from anabranch.bench_rtc.runs import Measured
 from anabranch.bench_rtc.scenarios import MediaScenario
-from anabranch.bench_rtc.series import course
 from anabranch.errors import whole
 from anabranch.support import cores
 
@@ -33,11 +32,11 @@ _PROFILE = "rtp"
 
 def _of_run(about: MediaScenario, row: Mapping[str, float]) -> dict[str, float]:
     # The cases of a scenario have the same flows and periods.
-    return measures.of_run(course(about.settings(0), about.bottlenecks), row)
+    return measures.of_run(about.courses[0], row)
 
 
 def _scalars(about: MediaScenario) -> list[str]:
-    return measures.scalars(course(about.settings(0), about.bottlenecks))
+    return measures.scalars(about.courses[0])
 
 
 def _timelines(cells: Sequence[Cell]) -> Mapping[str, Drawn]:

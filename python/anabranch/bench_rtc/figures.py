@@ -20,8 +20,8 @@ from anabranch.bench_rtc.series import (
     Course,
     Numbers,
     Packets,
-    course,
     packets,
+    per_bin,
     rate,
     smooth,
 )
@@ -62,7 +62,7 @@ def _seen(cell: Cell) -> tuple[Packets, Course]:
     about = cell.scenario
     assert isinstance(about, MediaScenario)
     case = about.cases.index(cell.case)
-    what = course(about.settings(case), about.bottlenecks)
+    what = about.courses[case]
     run = (about.cell(case, cell.control), 0)
     ((_, _, tables),) = _engine.run_batch(about.scenario, [run], 1, traces=TABLES)["traces"]
     return packets(tables, what, about.rival), what
@@ -113,20 +113,14 @@ def _lines(shown: Packets, what: Course, end: float) -> tuple[Numbers, Numbers, 
     media = shown.media.filter(pl.col("flow").is_in(crossing))
     arrived = media.filter(pl.col("delivered_s").is_not_nan())
     lost = media.filter(pl.col("delivered_s").is_nan())
-    waits = _per_bin(arrived["sent_s"], arrived["waited_ms"], end)
-    counts = _per_bin(arrived["sent_s"], pl.Series([1.0] * arrived.height), end)
-    all_lost = _per_bin(lost["sent_s"], pl.Series([1.0] * lost.height, dtype=pl.Float64), end)
+    waits = per_bin(arrived["sent_s"], arrived["waited_ms"], end)
+    counts = per_bin(arrived["sent_s"], pl.Series([1.0] * arrived.height), end)
+    all_lost = per_bin(lost["sent_s"], pl.Series([1.0] * lost.height, dtype=pl.Float64), end)
     return (
-        smooth(rate(arrived["delivered_s"], arrived["bytes"], end), _RATE_S),
+        smooth(rate(arrived, "delivered_s", end), _RATE_S),
         _ratio(smooth(waits, _DELAY_S), smooth(counts, _DELAY_S)),
         100 * _ratio(smooth(all_lost, _LOSS_S), smooth(all_lost + counts, _LOSS_S)),
     )
-
-
-def _per_bin(times: pl.Series, weights: pl.Series, end: float) -> Numbers:
-    edges = np.arange(0, end + BIN_S / 2, BIN_S)
-    sums, _ = np.histogram(times.to_numpy(), bins=edges, weights=weights.to_numpy())
-    return np.asarray(sums)
 
 
 def _ratio(part: Numbers, whole: Numbers) -> Numbers:
@@ -153,7 +147,7 @@ def each_call(cells: Sequence[Cell]) -> Figure:
             arrived = shown.media.filter(pl.col("delivered_s").is_not_nan())
             for number, flow in enumerate(what.flows):
                 own = arrived.filter(flow=flow.name)
-                values = smooth(rate(own["delivered_s"], own["bytes"], end), _RATE_S)
+                values = smooth(rate(own, "delivered_s", end), _RATE_S)
                 colour = plots.COLOURS[number % len(plots.COLOURS)]
                 axes.plot(
                     times[: len(values)],

@@ -114,8 +114,7 @@ def of_packets(seen: Packets, course: Course, about: MediaScenario) -> dict[str,
     """What the packets of a run show, as scalars."""
     start, end = course.window
     sending = {
-        flow.name: rate(*_columns(seen.media.filter(flow=flow.name), "sent_s"), end)
-        for flow in course.flows
+        flow.name: rate(seen.media.filter(flow=flow.name), "sent_s", end) for flow in course.flows
     }
     media = _within(seen.media, "sent_s", start, end)
     settled = [
@@ -250,10 +249,6 @@ def swings_of(shares: Numbers) -> int:
 
 def _bins(start: float, end: float) -> slice:
     return slice(round(start / BIN_S), round(end / BIN_S))
-
-
-def _columns(packets: pl.DataFrame, times: str) -> tuple[pl.Series, pl.Series]:
-    return packets[times], packets["bytes"]
 
 
 def _within(packets: pl.DataFrame, times: str, start: float, end: float) -> pl.DataFrame:

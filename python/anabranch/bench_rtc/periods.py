@@ -7,7 +7,6 @@ from anabranch.bench_cc.measures import Cell
 from anabranch.bench_cc.reports import NONE, Lines, value_text
 from anabranch.bench_rtc.measures import OF_PERIOD, period_name
 from anabranch.bench_rtc.scenarios import MediaScenario
-from anabranch.bench_rtc.series import course
 
 _HEADS = {
     "received_mbit_per_s": "arrived, Mbit/s",
@@ -25,7 +24,7 @@ def tables(cells: Sequence[Cell]) -> dict[str, tuple[list[str], Lines]]:
     for cell in cells:
         about = cell.scenario
         assert isinstance(about, MediaScenario)
-        periods = course(about.settings(about.cases.index(cell.case)), about.bottlenecks).periods
+        periods = about.courses[about.cases.index(cell.case)].periods
         if len(periods) < 2:
             continue
         heads = ["period", cell.bench.what, *(_HEADS[name] for name in OF_PERIOD)]

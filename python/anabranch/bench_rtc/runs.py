@@ -6,7 +6,7 @@ import numpy as np
 
 from anabranch.bench_rtc import measures
 from anabranch.bench_rtc.scenarios import MediaScenario
-from anabranch.bench_rtc.series import TABLES, course, packets
+from anabranch.bench_rtc.series import TABLES, packets
 from anabranch.studies.plan import Run
 from anabranch.studies.workers import Batch, Threads
 
@@ -17,9 +17,6 @@ class Measured(Threads):
     def __init__(self, about: MediaScenario, jobs: int) -> None:
         super().__init__(about.scenario, jobs, TABLES)
         self._about = about
-        self._courses = [
-            course(about.settings(case), about.bottlenecks) for case in range(len(about.cases))
-        ]
 
     def compute(self, runs: Sequence[Run]) -> Batch:
         """See `Pool`."""
@@ -27,7 +24,7 @@ class Measured(Threads):
         about = self._about
         rows = []
         for cell, _, tables in batch.traces:
-            what = self._courses[cell // len(about.controls)]
+            what = about.courses[cell // len(about.controls)]
             seen = packets(tables, what, about.rival)
             rows.append(measures.of_packets(seen, what, about))
         shown = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}

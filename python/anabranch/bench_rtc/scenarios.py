@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.bench_cc import scenarios as shared
 from anabranch.bench_cc.scenarios import MOVES, BenchScenario, Keep
+from anabranch.bench_rtc.series import Course, course
 from anabranch.support.toml_text import inline
 
 _OWN = Path(__file__).parent
@@ -38,6 +39,12 @@ class MediaScenario(BenchScenario):
     """The flows over TCP that share the way, if there are any."""
     priorities: Mapping[str, float]
     """What flows are to have in proportion to each other; 1 where it says nothing."""
+
+    @cached_property
+    def courses(self) -> tuple[Course, ...]:
+        """What happens in each case."""
+        cases = range(len(self.cases))
+        return tuple(course(self.settings(case), self.bottlenecks) for case in cases)
 
     def settings(self, case: int) -> dict[str, Any]:
         """The scenario of a case, as a tree."""
@@ -128,11 +135,11 @@ def _with_priority() -> frozenset[str]:
     kinds = definitions["MediaControlConfig"]["oneOf"]
     found = set()
     for kind in kinds:
-        own = kind.get("properties", {})
+        own = kind["properties"]
         if "$ref" in kind:
-            own |= definitions[kind["$ref"].rpartition("/")[2]].get("properties", {})
+            own |= definitions[kind["$ref"].rpartition("/")[2]]["properties"]
         if "priority" in own:
-            found.add(own.get("kind", kind.get("properties", {}).get("kind"))["const"])
+            found.add(own["kind"]["const"])
     return frozenset(found)
 
 

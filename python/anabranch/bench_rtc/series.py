@@ -188,11 +188,16 @@ def packets(tables: Mapping[str, Any], course: Course, rival: Sequence[str]) -> 
     return Packets(media, carried)
 
 
-def rate(times: pl.Series, sizes: pl.Series, until_s: float) -> Numbers:
-    """Mbit/s in bins of `BIN_S` from 0 to a time, of packets of these bytes."""
+def per_bin(times: pl.Series, weights: pl.Series, until_s: float) -> Numbers:
+    """Sums of weights in bins of `BIN_S` from 0 to a time."""
     edges = np.arange(0, until_s + BIN_S / 2, BIN_S)
-    counts, _ = np.histogram(times.to_numpy(), bins=edges, weights=sizes.to_numpy())
-    return np.asarray(counts * 8e-6 / BIN_S)
+    sums, _ = np.histogram(times.to_numpy(), bins=edges, weights=weights.to_numpy())
+    return np.asarray(sums)
+
+
+def rate(packets: pl.DataFrame, times: str, until_s: float) -> Numbers:
+    """Mbit/s in these bins, of packets with `bytes` and their times in a column."""
+    return per_bin(packets[times], packets["bytes"], until_s) * 8e-6 / BIN_S
 
 
 def smooth(values: Numbers, seconds: float) -> Numbers:

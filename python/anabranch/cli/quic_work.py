@@ -264,7 +264,7 @@ async def _answer(connection: Connection, lines: Pieces, out: BinaryIO) -> None:
 async def _print_datagrams(
     connection: Connection, out: BinaryIO, came: Callable[[], None] = lambda: None
 ) -> None:
-    """Prints the datagrams that come, until the connection is over."""
+    """Prints the datagrams that come, until the connection is over; tells of each."""
     with contextlib.suppress(ConnectionClosedError):
         while True:
             out.write(await connection.receive_datagram())
@@ -304,25 +304,17 @@ async def _send_datagrams(connection: Connection, lines: Pieces, out: BinaryIO) 
 
     It ends when as many have come as were sent, or when none has come for a while.
     """
-    unanswered = 0
-    answered = asyncio.Event()
-
-    def came() -> None:
-        nonlocal unanswered
-        unanswered -= 1
-        answered.set()
-
-    hearing = asyncio.create_task(_print_datagrams(connection, out, came))
+    sent, answers = 0, asyncio.Semaphore(0)
+    hearing = asyncio.create_task(_print_datagrams(connection, out, answers.release))
     try:
         async for line in lines:
             connection.send_datagram(line)
-            unanswered += 1
+            sent += 1
             await asyncio.sleep(0)
         patience = _SILENT_SECONDS + 4 * connection.scalars().get("quic.srtt_ms", 0) / 1000
         with contextlib.suppress(TimeoutError):
-            while unanswered > 0:
-                answered.clear()
-                await asyncio.wait_for(answered.wait(), patience)
+            for _ in range(sent):
+                await asyncio.wait_for(answers.acquire(), patience)
     finally:
         hearing.cancel()
 

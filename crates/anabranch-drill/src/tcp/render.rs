@@ -1,7 +1,7 @@
 //! Segments in the words of a script.
 
 use anabranch_transport::flow::Ecn;
-use anabranch_transport::wire::tcp::{FastOpen, Flags, Segment};
+use anabranch_transport::wire::tcp::{AccurateEcn, FastOpen, Flags, Segment};
 
 use crate::script::{EcnCheck, TcpOption};
 
@@ -52,7 +52,10 @@ fn options(segment: &Segment, peer: u32) -> Vec<TcpOption> {
         let names = if option.begins_with_ect1 { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
         let counters = names.into_iter().zip(&option.counters);
         let counters = counters.map(|(name, count)| (name.into(), *count)).collect();
-        others.push((2 + 3 * option.counters.len(), TcpOption::AccurateEcn(counters)));
+        others.push((
+            AccurateEcn::wire_bytes(option.counters.len()) as usize,
+            TcpOption::AccurateEcn(counters),
+        ));
     }
     if segment.sack_permitted && segment.timestamps.is_none() {
         others.push((2, TcpOption::SackPermitted));

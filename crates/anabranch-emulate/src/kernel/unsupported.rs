@@ -72,7 +72,7 @@ mod tests {
             "deliver_overtaken",
         ];
         assert_eq!(settings::<sctp::Config>(alone), sctp);
-        assert_eq!(settings::<tcp::Config>(alone), ["clock_granularity", "procedures"]);
+        assert_eq!(settings::<tcp::Config>(alone), ["clock_granularity"]);
         assert_eq!(settings::<mptcp::Config>(alone), [""; 0]);
         assert_eq!(settings::<udp::Config>(alone), [""; 0]);
         let of_stacks =

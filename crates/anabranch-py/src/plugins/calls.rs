@@ -127,6 +127,25 @@ impl Object {
         })
     }
 
+    /// Asks the hook of this name. `read` gives none for an answer that is not `allowed`; none also if the
+    /// object fails now or has failed before.
+    pub(super) fn ask<T>(
+        &self,
+        name: &str,
+        hook: &Py<PyAny>,
+        allowed: impl FnOnce() -> String,
+        read: impl FnOnce(&Bound<'_, PyAny>) -> Option<T>,
+    ) -> Option<T> {
+        self.call(name, |py| {
+            let answer = hook.bind(py).call0()?;
+            let value = read(&answer);
+            if value.is_none() {
+                self.refuse(name, &answer, &allowed());
+            }
+            Ok(value)
+        })?
+    }
+
     /// Runs code of the class as a call that the watchdog knows of. None if it had to be interrupted.
     pub(super) fn within_limit<T>(
         &self,

@@ -10,11 +10,10 @@ use anabranch_transport::cc::{
 };
 use anabranch_transport::plugin::{Config, Role};
 use anabranch_transport::time::Duration;
-use anabranch_transport::units::Rate;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Object, create, hook, told, whole, word_of};
+use super::{Object, create, hook, kept, read_rate, told, whole, word_of};
 
 told! { PyAckEvent: "AckEvent" of AckEvent {
     now: u64 = |it| it.now.as_nanos(),
@@ -224,14 +223,7 @@ impl Control {
         read: impl FnOnce(&Bound<'_, PyAny>) -> Option<T>,
     ) -> Option<T> {
         let (Some(object), Some(hook)) = (&self.object, hook) else { return None };
-        object.call(name, |py| {
-            let answer = hook.bind(py).call0()?;
-            let value = read(&answer);
-            if value.is_none() {
-                object.refuse(name, &answer, &allowed());
-            }
-            Ok(value)
-        })?
+        object.ask(name, hook, allowed, read)
     }
 
     /// A window in bytes, or a window and a pacing rate in bit/s or none.
@@ -244,9 +236,7 @@ impl Control {
         if rate.is_none() {
             return Some(SendLimits::window(cwnd));
         }
-        let rate: f64 = rate.extract().ok()?;
-        let pacing_rate = (1.0..=1e13).contains(&rate).then(|| Rate::from_bits_per_sec(rate as u64))?;
-        Some(SendLimits { cwnd, pacing_rate: Some(pacing_rate) })
+        Some(SendLimits { cwnd, pacing_rate: Some(read_rate(&rate)?) })
     }
 
     fn is_window(&self, bytes: u32) -> bool {
@@ -259,15 +249,6 @@ impl Control {
         let ssthresh = if threshold.is_none() { u32::MAX } else { whole(&threshold)? };
         Some(ControlState { cwnd: whole(&cwnd)?, ssthresh, phase: word_of(&phase)? })
     }
-}
-
-/// The answer that is kept, or else a new one, which is kept then.
-fn kept<T: Copy>(answer: &Cell<Option<T>>, ask: impl FnOnce() -> T) -> T {
-    answer.get().unwrap_or_else(|| {
-        let new = ask();
-        answer.set(Some(new));
-        new
-    })
 }
 
 impl fmt::Debug for Control {

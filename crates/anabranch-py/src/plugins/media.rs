@@ -10,7 +10,7 @@ use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Rate;
 use pyo3::prelude::*;
 
-use super::{Object, create, hook, told, whole};
+use super::{Object, create, hook, kept, read_rate, told, whole};
 
 /// What a feedback message says, for as long as the object keeps it.
 pub(crate) struct Reported {
@@ -93,36 +93,28 @@ impl Media {
     /// When the object wants a tick; never if it wants none, or fails.
     fn ask_next_tick(&self) -> Time {
         let now = self.now.as_nanos();
-        let asked = self.parts.as_ref().and_then(|parts| {
-            let ask = parts.next_tick.as_ref()?;
-            parts.object.call("next_tick", |py| {
-                let answer = ask.bind(py).call0()?;
-                if answer.is_none() {
-                    return Ok(None);
-                }
-                let time = whole::<u64>(&answer).filter(|&time| time > now);
-                if time.is_none() {
-                    let allowed = format!("allowed is a time in nanoseconds after {now}, now, or None");
-                    parts.object.refuse("next_tick", &answer, &allowed);
-                }
-                Ok(time)
-            })?
-        });
-        asked.map_or(Time::NEVER, Time::from_nanos)
+        let allowed = || format!("allowed is a time in nanoseconds after {now}, now, or None");
+        let read = |answer: &Bound<'_, PyAny>| {
+            if answer.is_none() {
+                return Some(Time::NEVER);
+            }
+            whole(answer).filter(|&time| time > now).map(Time::from_nanos)
+        };
+        let asked = self
+            .parts
+            .as_ref()
+            .and_then(|parts| parts.object.ask("next_tick", parts.next_tick.as_ref()?, allowed, read));
+        asked.unwrap_or(Time::NEVER)
     }
 }
 
 /// A rate in bit/s, or two.
 fn read_limits(answer: &Bound<'_, PyAny>) -> Option<Limits> {
-    let rate = |value: &Bound<'_, PyAny>| {
-        let number: f64 = value.extract().ok()?;
-        (1.0..=1e13).contains(&number).then(|| Rate::from_bits_per_sec(number as u64))
-    };
-    if let Some(target) = rate(answer) {
+    if let Some(target) = read_rate(answer) {
         return Some(Limits::paced(target));
     }
     let (target, pacing): (Bound<'_, PyAny>, Bound<'_, PyAny>) = answer.extract().ok()?;
-    Some(Limits { target: rate(&target)?, pacing: rate(&pacing)?, window: u64::MAX, pads: false })
+    Some(Limits { pacing: read_rate(&pacing)?, ..Limits::paced(read_rate(&target)?) })
 }
 
 impl fmt::Debug for Media {
@@ -149,11 +141,7 @@ impl MediaControl for Media {
     }
 
     fn timeout(&self) -> Time {
-        self.next_tick.get().unwrap_or_else(|| {
-            let time = self.ask_next_tick();
-            self.next_tick.set(Some(time));
-            time
-        })
+        kept(&self.next_tick, || self.ask_next_tick())
     }
 
     fn on_timeout(&mut self, now: Time) {
@@ -163,28 +151,23 @@ impl MediaControl for Media {
         self.now = now;
         let hook = self.parts.as_ref().and_then(|parts| parts.on_tick.as_ref());
         self.tell("on_tick", hook, |py, hook| hook.call1(py, (now.as_nanos(),)).map(drop));
+        // Also where the class has no such hook.
         self.next_tick.set(None);
     }
 
     fn limits(&self) -> Limits {
-        if let Some(limits) = self.limits.get() {
-            return limits;
-        }
-        let asked = self.parts.as_ref().and_then(|parts| {
-            parts.object.call("limits", |py| {
-                let answer = parts.limits.bind(py).call0()?;
-                let limits = read_limits(&answer);
-                if limits.is_none() {
-                    let allowed = "allowed is the target in bit/s, a number from 1 to 1e13, or the target and such a \
-                                   pacing rate";
-                    parts.object.refuse("limits", &answer, allowed);
-                }
-                Ok(limits)
-            })?
-        });
-        let limits = asked.unwrap_or_else(|| self.last.get());
-        self.last.set(limits);
-        self.limits.set(Some(limits));
-        limits
+        let allowed = || {
+            "allowed is the target in bit/s, a number from 1 to 1e13, or the target and such a pacing rate"
+                .to_owned()
+        };
+        kept(&self.limits, || {
+            let asked = self
+                .parts
+                .as_ref()
+                .and_then(|parts| parts.object.ask("limits", &parts.limits, allowed, read_limits));
+            let limits = asked.unwrap_or_else(|| self.last.get());
+            self.last.set(limits);
+            limits
+        })
     }
 }

@@ -10,11 +10,13 @@ pub(crate) mod policy;
 pub(crate) mod queue;
 pub(crate) mod scheduler;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::net::qdisc;
 use anabranch_transport::plugin::{self, Config, Host, Role, Setting};
+use anabranch_transport::units::Rate;
 use anabranch_transport::{cc, path};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -142,6 +144,21 @@ fn hook(hooks: &Bound<'_, PyDict>, name: &str) -> Option<Py<PyAny>> {
 /// A whole number; a flag is none.
 fn whole<'py, T: FromPyObjectOwned<'py>>(value: &Bound<'py, PyAny>) -> Option<T> {
     if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+}
+
+/// A rate in bit/s, a number from 1 to 1e13.
+fn read_rate(value: &Bound<'_, PyAny>) -> Option<Rate> {
+    let rate: f64 = value.extract().ok()?;
+    (1.0..=1e13).contains(&rate).then(|| Rate::from_bits_per_sec(rate as u64))
+}
+
+/// The answer that is kept, or else a new one, which is kept then.
+fn kept<T: Copy>(answer: &Cell<Option<T>>, ask: impl FnOnce() -> T) -> T {
+    answer.get().unwrap_or_else(|| {
+        let new = ask();
+        answer.set(Some(new));
+        new
+    })
 }
 
 /// The most different words that objects may have for phases, reasons and units.

@@ -437,35 +437,26 @@ impl PathSelector for Policy {
         let Some(hook) = measures else {
             return by_failover || next_tick.is_some() || next_request.is_some();
         };
-        let answer = object.call("measures", |py| {
-            let answer = hook.call0(py)?.into_bound(py);
-            let measures: Option<bool> = answer.extract().ok();
-            if measures.is_none() {
-                object.refuse("measures", &answer, "allowed is True or False");
-            }
-            Ok(measures)
-        });
-        answer.flatten().unwrap_or(by_failover)
+        let allowed = || "allowed is True or False".to_owned();
+        object.ask("measures", hook, allowed, |answer| answer.extract().ok()).unwrap_or(by_failover)
     }
 
     fn next_tick(&self) -> Time {
         let Some(Parts { object, next_tick: Some(hook), .. }) = &self.parts else { return Time::NEVER };
-        let at = object.call("next_tick", |py| {
-            let answer = hook.call0(py)?.into_bound(py);
+        let allowed = || {
+            let after =
+                if self.is_tick { format!(" after {}, now", self.now.as_nanos()) } else { String::new() };
+            format!("allowed is a time in nanoseconds{after}, or None")
+        };
+        let read = |answer: &Bound<'_, PyAny>| {
             if answer.is_none() {
-                return Ok(Some(Time::NEVER));
+                return Some(Time::NEVER);
             }
             // A time that has passed is now, but not again right after a tick.
-            let at = whole(&answer).map(Time::from_nanos).filter(|&at| !self.is_tick || at > self.now);
-            if at.is_none() {
-                let after =
-                    if self.is_tick { format!(" after {}, now", self.now.as_nanos()) } else { String::new() };
-                let allowed = format!("allowed is a time in nanoseconds{after}, or None");
-                object.refuse("next_tick", &answer, &allowed);
-            }
-            Ok(at.map(|at| at.max(self.now)))
-        });
-        at.flatten().unwrap_or(Time::NEVER)
+            let at = whole(answer).map(Time::from_nanos).filter(|&at| !self.is_tick || at > self.now)?;
+            Some(at.max(self.now))
+        };
+        object.ask("next_tick", hook, allowed, read).unwrap_or(Time::NEVER)
     }
 
     fn next_request(&mut self) -> Option<Request> {

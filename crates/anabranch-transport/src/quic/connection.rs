@@ -405,6 +405,10 @@ impl Connection {
         let (ecn, path) = (packet.ecn, packet.path);
         let Body::Quic(datagram) = &mut packet.body else { return };
         self.on_datagram(now, path, datagram, bytes, ecn);
+        if self.loss_timer <= now {
+            // What comes late may end the wait all the same (RFC 9002 appendices A.7 and A.11).
+            self.set_loss_timer(now);
+        }
         // The box is used again for a packet of our own.
         self.spare.keep(packet);
     }

@@ -1,8 +1,6 @@
 //! What has arrived of a stream on one path, as feedback reports it (RFC 8888).
 
-use std::collections::VecDeque;
-
-use super::stream::FIRST;
+use super::stream::{FIRST, Numbered};
 use crate::flow::Ecn;
 use crate::time::Time;
 use crate::wire::rtcp::{MOST_METRICS, Metric, StreamReport};
@@ -14,10 +12,8 @@ const MOST_MISSING_IN_A_ROW: usize = 256;
 #[derive(Debug)]
 pub(super) struct Arrivals {
     ssrc: u32,
-    /// The number of the first packet in `packets`; [`None`] before there is one.
-    first: Option<u64>,
-    /// When each packet from there on arrived, and with which ECN field.
-    packets: VecDeque<Option<(Time, Ecn)>>,
+    /// When each packet arrived, and with which ECN field; [`None`] before there is one.
+    packets: Option<Numbered<Option<(Time, Ecn)>>>,
     /// The number behind the last packet that has been reported on.
     reported: u64,
     /// Whether something has arrived since the last report.
@@ -26,30 +22,19 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     pub(super) const fn new(ssrc: u32) -> Self {
-        Self { ssrc, first: None, packets: VecDeque::new(), reported: FIRST, has_news: false }
+        Self { ssrc, packets: None, reported: FIRST, has_news: false }
     }
 
     /// A packet arrives. Returns whether it is one to report on: it has not come before on this path, and is
     /// not older than what the last report was about.
     pub(super) fn on_arrival(&mut self, now: Time, number: u64, ecn: Ecn) -> bool {
-        if self.first.is_none() {
+        if self.packets.is_none() {
             self.reported = number;
         }
-        let first = self.first.get_or_insert(number);
-        let index = number.checked_sub(*first).and_then(|index| usize::try_from(index).ok());
-        let Some(index) = index else { return false };
-        if index >= self.packets.len() {
-            self.packets.resize(index + 1, None);
-        }
-        if self.packets[index].is_some() {
-            return false;
-        }
-        self.packets[index] = Some((now, ecn));
-        let beyond = self.packets.len().saturating_sub(MOST_METRICS.into());
-        self.packets.drain(..beyond);
-        *first += beyond as u64;
-        self.has_news = true;
-        true
+        let packets = self.packets.get_or_insert_with(|| Numbered::new(number));
+        let is_news = packets.put(number, Some((now, ecn)), MOST_METRICS.into());
+        self.has_news |= is_news;
+        is_news
     }
 
     /// Whether something has arrived since the last report.
@@ -60,7 +45,7 @@ impl Arrivals {
     /// Reports on what is new and, in case that one got lost, on what the last report was about. `now` is the
     /// report's time, and each part of the report is about at most `most` packets.
     pub(super) fn report(&mut self, now: Time, most: usize) -> Vec<StreamReport> {
-        let Some(first) = self.first else { return Vec::new() };
+        let Some(packets) = &mut self.packets else { return Vec::new() };
         let metric = |arrival: &Option<(Time, Ecn)>| {
             let Some((at, ecn)) = *arrival else { return Metric::MISSING };
             let ago = now.saturating_since(at).as_nanos();
@@ -69,7 +54,7 @@ impl Arrivals {
         };
         // Where a run of packets to report on begins, and where it ends.
         let mut runs: Vec<(usize, usize)> = vec![(0, 0)];
-        for index in (0..self.packets.len()).filter(|index| self.packets[*index].is_some()) {
+        for index in (0..packets.items.len()).filter(|index| packets.items[*index].is_some()) {
             let last = runs.last_mut().expect("there is one from the beginning");
             if index > last.1 + MOST_MISSING_IN_A_ROW {
                 runs.push((index, index + 1));
@@ -80,15 +65,13 @@ impl Arrivals {
         let mut parts = Vec::new();
         for (start, end) in runs {
             for from in (start..end).step_by(most.max(1)) {
-                let metrics = self.packets.range(from..end.min(from.saturating_add(most.max(1))));
-                let begin = (first + from as u64) as u16;
+                let metrics = packets.items.range(from..end.min(from.saturating_add(most.max(1))));
+                let begin = (packets.first + from as u64) as u16;
                 parts.push(StreamReport { ssrc: self.ssrc, begin, metrics: metrics.map(metric).collect() });
             }
         }
-        let next = first + self.packets.len() as u64;
-        let kept = self.reported.max(first);
-        self.packets.drain(..(kept - first) as usize);
-        self.first = Some(kept);
+        let next = packets.next();
+        packets.forget(self.reported.saturating_sub(packets.first) as usize);
         self.reported = next;
         self.has_news = false;
         parts
@@ -141,7 +124,7 @@ mod tests {
     #[test]
     fn a_report_is_never_about_more_packets_than_a_report_may_be() {
         let mut arrivals = arrivals(0, (0..20_000).map(|number| number * 3));
-        assert!(arrivals.packets.len() <= MOST_METRICS.into());
+        assert!(arrivals.packets.as_ref().unwrap().items.len() <= MOST_METRICS.into());
         let reports = arrivals.report(Time::ZERO, usize::MAX);
         assert!(reports.iter().all(|part| part.metrics.len() <= MOST_METRICS.into()));
     }

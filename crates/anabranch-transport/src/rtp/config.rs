@@ -56,7 +56,8 @@ pub struct Config {
     /// How often a packet is asked for at most, from 1 to 100; default 10.
     pub nack_limit: u8,
     /// How much of the target rate retransmissions may take, from 0 to 1; default 0.5. Half a second's worth
-    /// may be sent at once, and what is beyond is not sent again.
+    /// may be sent at once, and what is beyond is not sent again. The encoder gets the target less the share
+    /// of the last second's bytes that were sent again, at most a half.
     pub retransmission_share: f64,
     /// What packets of media say of explicit congestion notification; default "off". The receiver reports
     /// marks.

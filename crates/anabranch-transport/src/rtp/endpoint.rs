@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use super::Config;
 use super::history::Sent;
-use super::pacer::{Budget, Waiting};
+use super::pacer::Waiting;
 use super::path::ntp;
 use super::paths::Paths;
 use super::receiver::{Inbound, Missing};
+use super::repairs::{Budget, Recent};
 use super::stats::{MEAN_DELAY_MS, MEAN_PACING_DELAY_MS, MEAN_TARGET_KBIT_PER_S, SRTT_MS, Stats};
 use super::stream::{FIRST, RETRANSMISSIONS};
 use crate::cc::media::MediaControl as _;
@@ -39,6 +40,7 @@ pub struct RtpEndpoint {
     ip_bytes: u32,
     pub(super) paths: Paths,
     pub(super) budget: Budget,
+    pub(super) recent: Recent,
     /// The numbers of the next packets: of media, and of what is sent again.
     next: [u64; 2],
     /// The streams of the peer: its media, and what it sends again.
@@ -53,8 +55,8 @@ pub struct RtpEndpoint {
     rng: Rng,
     /// The name of this end (RFC 7022 section 4.2: 96 bits).
     cname: Vec<u8>,
-    /// The rate that the application has heard last.
-    told: Option<Rate>,
+    /// The target of all controls that was seen last, and the rate that the application has heard.
+    told: Option<(Rate, Rate)>,
     pub(super) sample: MediaSample,
     /// The time with a target in s, and the target's integral over it in bit.
     targets: (Option<Time>, f64, f64),
@@ -82,6 +84,7 @@ impl RtpEndpoint {
             ip_bytes: site.ip.header_bytes(),
             paths,
             budget: Budget::new(config.retransmission_share),
+            recent: Recent::default(),
             next: [FIRST; 2],
             inbound: [source, source | RETRANSMISSIONS].map(Inbound::new),
             missing: Missing::new(config.nack_interval, config.nack_limit, expected),
@@ -117,23 +120,25 @@ impl RtpEndpoint {
         self.outputs.extend(events.into_iter().map(Output::Event));
     }
 
-    /// Tells the application what its encoder is to make, if that is news.
+    /// Tells the application what its encoder is to make, if that is news: the target less what is sent
+    /// again.
     pub(super) fn tell_target(&mut self, now: Time) {
         let (last, seconds, bits) = &mut self.targets;
-        if let (Some(before), Some(told)) = (last.replace(now), self.told) {
+        if let (Some(before), Some((_, told))) = (last.replace(now), self.told) {
             let since = now.saturating_since(before).as_secs_f64();
             *seconds += since;
             *bits += since * told.bits_per_sec() as f64;
         }
         let target = self.paths.target();
-        if self.told.replace(target) != Some(target) {
-            self.event(Event::TargetRate(target));
+        let rate = self.recent.of_encoder(now, target);
+        if self.told.replace((target, rate)).is_none_or(|(_, before)| before != rate) {
+            self.event(Event::TargetRate(rate));
         }
     }
 
     /// The same where nothing was expected to change.
     fn tell_news(&mut self, now: Time) {
-        if self.told != Some(self.paths.target()) {
+        if self.told.is_none_or(|(target, _)| target != self.paths.target()) {
             self.tell_target(now);
         }
     }
@@ -184,6 +189,7 @@ impl RtpEndpoint {
                 if waiting.original.is_some() {
                     self.stats.retransmissions_sent += 1;
                 } else if is_first {
+                    self.recent.on_sent(now, waiting.payload.length, false);
                     self.stats.packets_sent += 1;
                     self.stats.bytes_sent += u64::from(waiting.payload.length);
                     self.pacing_delays.0 += now.saturating_since(waiting.since).as_millis_f64();

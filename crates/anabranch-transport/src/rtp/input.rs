@@ -119,6 +119,7 @@ impl RtpEndpoint {
             }
             self.paths.on_sent_again(now, sent.number);
             let Sent { payload, marker, timestamp, .. } = sent;
+            self.recent.on_sent(now, payload.length, true);
             let original = Some(sent.number);
             let waiting = Waiting { since: now, payload, marker, timestamp, number: 0, original };
             let path = self.paths.retransmission_path(last);

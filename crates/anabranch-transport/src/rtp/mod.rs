@@ -32,6 +32,7 @@ mod paths;
 #[cfg(test)]
 mod properties;
 mod receiver;
+mod repairs;
 mod stats;
 mod stream;
 #[cfg(test)]

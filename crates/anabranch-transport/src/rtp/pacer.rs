@@ -111,37 +111,6 @@ impl Pacer {
     }
 }
 
-/// How much may be sent again: a share of the target rate, at most half a second's worth at once.
-#[derive(Debug)]
-pub(super) struct Budget {
-    share: f64,
-    bits: f64,
-    filled: Option<Time>,
-}
-
-/// For so long a budget that is not used grows, in s.
-const DEPTH_S: f64 = 0.5;
-
-impl Budget {
-    pub(super) const fn new(share: f64) -> Self {
-        Self { share, bits: 0.0, filled: None }
-    }
-
-    /// Takes so many bytes from the budget, if it has as many.
-    pub(super) fn take(&mut self, now: Time, size: u32, target: Rate) -> bool {
-        let rate = self.share * target.bits_per_sec() as f64;
-        let since = self.filled.map_or(DEPTH_S, |before| now.saturating_since(before).as_secs_f64());
-        self.bits = (self.bits + rate * since).min(rate * DEPTH_S);
-        self.filled = Some(now);
-        let wanted = f64::from(size) * 8.0;
-        let has_enough = self.bits >= wanted;
-        if has_enough {
-            self.bits -= wanted;
-        }
-        has_enough
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,15 +138,5 @@ mod tests {
         assert_eq!(pacer.media_bytes(), 1_000);
         assert_eq!(pacer.wait(Time::from_millis(8), RATE), Duration::from_millis(8));
         assert!(pacer.drain().len() == 1 && pacer.is_empty() && pacer.media_bytes() == 0);
-    }
-
-    #[test]
-    fn a_budget_is_a_share_of_the_rate() {
-        let mut budget = Budget::new(0.1);
-        // Half a second of 100 kbit/s are 6250 bytes.
-        assert!(budget.take(Time::ZERO, 6_000, RATE));
-        assert!(!budget.take(Time::ZERO, 1_000, RATE));
-        assert!(budget.take(Time::from_millis(60), 1_000, RATE));
-        assert!(!Budget::new(0.0).take(Time::ZERO, 1, RATE));
     }
 }

@@ -6,7 +6,7 @@ use super::history::{History, KEPT, Sent, marked};
 use super::pacer::{Pacer, Waiting};
 use super::stats::PathStats;
 use super::stream::RETRANSMISSIONS;
-use crate::cc::media::{Controller, Feedback, Frame, MediaControl as _, PacketReport};
+use crate::cc::media::{Controller, Feedback, Frame, MediaControl as _, PacketReport, ms_between};
 use crate::flow::{Ecn, PathId};
 use crate::observed::MediaSample;
 use crate::time::{Duration, Time};
@@ -201,9 +201,7 @@ impl Path {
 
     /// Keeps what traces and scalars say of this feedback.
     fn observe(&mut self, now: Time, rtt: Duration, news: &[PacketReport]) {
-        let delays = news.iter().filter_map(|report| {
-            report.arrival.map(|(at, _)| (at.as_nanos() as f64 - report.sent.as_nanos() as f64) / 1e6)
-        });
+        let delays = news.iter().filter_map(|report| Some(ms_between(report.sent, report.arrival?.0)));
         let (sum, count) = delays.fold((0.0, 0u64), |(sum, count), delay| (sum + delay, count + 1));
         self.delays.0 += sum;
         self.delays.1 += count;

@@ -1,9 +1,9 @@
 //! The receiving half, over all paths: what has arrived, what is missing, and what sender and receiver
 //! reports say of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use super::stream::{FIRST, extend};
+use super::stream::{FIRST, Numbered, extend};
 use crate::flow::{PathId, PathSet};
 use crate::time::{Duration, Time};
 use crate::wire::rtcp::ReportBlock;
@@ -17,10 +17,8 @@ const BEFORE_FIRST: u64 = 128;
 #[derive(Debug)]
 pub(super) struct Inbound {
     ssrc: u32,
-    /// The number of the first packet in `seen`.
-    first: u64,
-    /// Whether each packet from there on has arrived.
-    seen: VecDeque<bool>,
+    /// Whether each packet has arrived.
+    seen: Numbered<bool>,
     statistics: Statistics,
 }
 
@@ -59,7 +57,7 @@ impl Inbound {
             jitter: 0.0,
             sender_report: None,
         };
-        Self { ssrc, first: FIRST, seen: VecDeque::new(), statistics }
+        Self { ssrc, seen: Numbered::new(FIRST), statistics }
     }
 
     pub(super) const fn ssrc(&self) -> u32 {
@@ -68,7 +66,7 @@ impl Inbound {
 
     /// The number behind the highest one that has arrived.
     fn next(&self) -> u64 {
-        self.first + self.seen.len() as u64
+        self.seen.next()
     }
 
     /// The number that these 16 bits mean.
@@ -79,8 +77,8 @@ impl Inbound {
     /// A packet arrives; `ticks` is now in the clock of its time stamp.
     pub(super) fn on_arrival(&mut self, number: u64, [ticks, timestamp]: [u32; 2]) -> Arrived {
         if self.statistics.base.is_none() {
-            self.first = number.saturating_sub(BEFORE_FIRST);
-            self.seen.resize((number - self.first) as usize, false);
+            self.seen.first = number.saturating_sub(BEFORE_FIRST);
+            self.seen.items.resize((number - self.seen.first) as usize, false);
         }
         let missing_from = self.next().min(number);
         if !self.see(number) {
@@ -100,24 +98,13 @@ impl Inbound {
     /// The packet with this number is there, in this stream or as a retransmission. Returns whether that is
     /// news.
     pub(super) fn see(&mut self, number: u64) -> bool {
-        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
-        let Some(index) = index else { return false };
-        if index >= self.seen.len() {
-            self.seen.resize(index + 1, false);
-        }
-        if std::mem::replace(&mut self.seen[index], true) {
-            return false;
-        }
-        let beyond = self.seen.len().saturating_sub(WINDOW);
-        self.seen.drain(..beyond);
-        self.first += beyond as u64;
-        true
+        self.seen.put(number, true, WINDOW)
     }
 
     /// How many numbers it tells apart.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.seen.len()
+        self.seen.items.len()
     }
 
     /// A sender report with this time came.
@@ -279,7 +266,7 @@ mod tests {
         assert!(inbound.see(FIRST + 6));
         assert_eq!(arrive(&mut inbound, 6), Arrived::Again, "it was sent again before");
         arrive(&mut inbound, 30_000);
-        assert!(inbound.seen.len() == WINDOW && arrive(&mut inbound, 9) == Arrived::Again);
+        assert!(inbound.len() == WINDOW && arrive(&mut inbound, 9) == Arrived::Again);
     }
 
     #[test]

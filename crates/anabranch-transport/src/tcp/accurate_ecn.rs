@@ -7,7 +7,7 @@
 //! does it too. A segment that was lost with the option takes it along when it is sent again.
 
 use crate::flow::Ecn as EcnField;
-use crate::wire::tcp::{AccurateEcn as CountersOption, Flags, Segment, sack_end};
+use crate::wire::tcp::{AccurateEcn as CountersOption, Flags, Segment};
 
 /// The counters of packets begin with this value (section 3.2.1), so that a field that is always zero is
 /// recognised.
@@ -60,16 +60,6 @@ impl Counter {
 
 /// The counters in the order in which they are sent, that of AccECN1.
 const COUNTERS: [Counter; 3] = [Counter::Ect1, Counter::Ce, Counter::Ect0];
-
-/// The room for an option with counters.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    /// Bytes for it and for SACK blocks.
-    pub(super) bytes: u32,
-    /// The size of the option that comes next where there are no SACK blocks, whose padding it may take; 0
-    /// without one.
-    pub(super) padded: u32,
-}
 
 /// What is done with the peer's option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,17 +246,17 @@ impl AccurateEcn {
         self.sends_option = false;
     }
 
-    /// The option of a segment that has this room for it and for SACK blocks, if it is due (section
-    /// 3.2.3.3), and how many of `blocks` there is room for beside it. It is due where a counter has changed
-    /// since the last one, and on the first segments (section 3.2.3.2.1). The counters are in the order of
-    /// AccECN1, with as many as fit but at least those that have changed; for these, blocks after the second
-    /// one are left out (Linux: `tcp_options_fit_accecn`).
+    /// The option of a segment, if it is due (section 3.2.3.3), and how many of `blocks` there is room for
+    /// beside it; `fits` says whether so many counters and SACK blocks fit together. It is due where a
+    /// counter has changed since the last one, and on the first segments (section 3.2.3.2.1). The counters
+    /// are in the order of AccECN1, with as many as fit but at least those that have changed; for these,
+    /// blocks after the second one are left out (Linux: `tcp_options_fit_accecn`).
     ///
     /// `repeats` is given where Linux's rule holds: every segment has one once the peer's option has been
     /// seen, and before that this one if it is true.
     pub(super) fn option(
         &mut self,
-        room: Room,
+        fits: impl Fn(usize, usize) -> bool,
         blocks: usize,
         repeats: Option<bool>,
     ) -> (Option<CountersOption>, usize) {
@@ -279,15 +269,6 @@ impl AccurateEcn {
             return (None, blocks);
         }
         let fewest = if needed > 0 { blocks.min(2) } else { blocks };
-        let fits = |count: usize, blocks: usize| {
-            let counters = CountersOption::wire_bytes(count);
-            let end = if blocks == 0 {
-                (counters + room.padded).next_multiple_of(4) - room.padded.next_multiple_of(4)
-            } else {
-                sack_end(counters, blocks)
-            };
-            end <= room.bytes
-        };
         let layouts = (fewest..=blocks)
             .rev()
             .flat_map(|blocks| (needed..=COUNTERS.len()).rev().map(move |count| (count, blocks)));

@@ -186,6 +186,7 @@ pub struct Config {
     pub byte_counting: Option<bool>,
     /// Rules in which Linux differs from the RFCs; default those of the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["drill"]))]
     pub procedures: Option<procedures::Config>,
     /// Whether means are reported as well: of the window over time, of all samples of the round-trip time,
     /// and of window and smoothed round-trip time over the changes of the window; default false.

@@ -1,6 +1,5 @@
 //! Sending: the stream to send, when a segment may leave, and the segments themselves.
 
-use super::accurate_ecn::Room;
 use super::burst::Deferral;
 use super::config::Nagle;
 use super::connection::{Connection, State};
@@ -465,24 +464,19 @@ impl Connection {
     /// Returns how many of these there is room for then.
     #[cold]
     pub(super) fn add_counters(&mut self, segment: &mut Segment, blocks: usize) -> usize {
-        let room = self.option_room(segment);
-        self.add_counters_within(room, segment, blocks)
+        let most = segment.option_bytes() + self.option_room(segment);
+        self.add_counters_within(most, segment, blocks)
     }
 
-    /// The same within so many bytes.
-    fn add_counters_within(&mut self, room: u32, segment: &mut Segment, blocks: usize) -> usize {
+    /// The same if all options may take so many bytes.
+    fn add_counters_within(&mut self, most: u32, segment: &mut Segment, blocks: usize) -> usize {
         if !self.ecn.is_accurate() || !self.parameters.ecn_option {
             return blocks;
         }
         let is_early = || segment.flags.has(Flags::SYN) && self.handshake.may_have_counters();
         let repeats = self.parameters.procedures.repeats_ecn_option.then(is_early);
-        let padded = match segment {
-            Segment { sack_permitted: true, timestamps: None, .. } => 2,
-            Segment { window_scale: Some(_), .. } => 3,
-            _ => 0,
-        };
-        let room = Room { bytes: room / 4 * 4, padded };
-        let (option, blocks) = self.ecn.accurate.option(room, blocks, repeats);
+        let fits = |counters, blocks| segment.option_bytes_with(counters, blocks) <= most;
+        let (option, blocks) = self.ecn.accurate.option(fits, blocks, repeats);
         if let Some(option) = option {
             segment.rare.get_or_insert_default().accurate_ecn = Some(option);
         }
@@ -501,10 +495,8 @@ impl Connection {
         while segment.option_bytes() > most && segment.sack.pop().is_some() {}
         if counters.is_some() {
             self.ecn.accurate.take_back();
-            let blocks = std::mem::take(&mut segment.sack);
-            let room = most.saturating_sub(segment.option_bytes());
-            let count = self.add_counters_within(room, segment, blocks.len());
-            segment.sack = blocks.into_iter().take(count).collect();
+            let blocks = self.add_counters_within(most, segment, segment.sack.len());
+            segment.sack.truncate(blocks);
         }
     }
 

@@ -100,6 +100,11 @@ impl Limits {
     }
 }
 
+/// From one time to another in ms, negative if that is earlier: the clocks of the ends need not agree.
+pub(crate) fn ms_between(earlier: Time, later: Time) -> f64 {
+    (later.as_nanos() as f64 - earlier.as_nanos() as f64) / 1e6
+}
+
 /// Gives one sentence if the rate at the start is not between the others.
 fn check_rates(min: Rate, initial: Rate, max: Rate) -> Result<(), String> {
     if min > max {

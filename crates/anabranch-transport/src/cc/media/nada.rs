@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::loss_interval::LossIntervals;
-use super::{Feedback, Limits, MediaControl, PacketReport};
+use super::{Feedback, Limits, MediaControl, PacketReport, ms_between};
 use crate::flow::Ecn;
 use crate::time::{Duration, Time};
 use crate::units::{Rate, check_range};
@@ -203,8 +203,7 @@ impl Nada {
             self.push(Logged { at, bits: 0, is_lost: true, is_marked: false, is_queued: false });
             return;
         };
-        // The clocks of the ends need not agree, so the difference can be negative.
-        let forward = (arrival.as_nanos() as f64 - packet.sent.as_nanos() as f64) / 1e6;
+        let forward = ms_between(packet.sent, arrival);
         let base = self.base_delay.map_or(forward, |base| base.min(forward));
         self.base_delay = Some(base);
         if self.delays.len() == DELAYS {

@@ -2,6 +2,7 @@
 
 use crate::quic::Config;
 use crate::quic::testing::Drill;
+use crate::time::Time;
 use crate::wire::quic::Frame;
 
 /// An open connection whose window and pace let everything out.
@@ -69,6 +70,18 @@ fn a_lost_tail_is_probed() {
     let last = drill.end.paths[0].space.next - 1;
     drill.ack(&[(last, last)]);
     assert_eq!(drill.end.paths[0].rtt.back_offs(), 0);
+}
+
+/// Appendix A.7: what comes late, but before the timer is served, ends the wait; no timeout is counted.
+#[test]
+fn an_acknowledgement_ends_a_wait_that_is_over() {
+    let mut drill = wide();
+    let numbers = burst(&mut drill, 1_000, 2);
+    let timeout = drill.end.probe_timeout(0).as_nanos() / 1_000_000;
+    drill.now = Time::from_millis(1_000 + timeout + 5);
+    drill.ack(&[(numbers[0], numbers[1])]);
+    assert_eq!((drill.end.stats().timeouts, drill.end.paths[0].rtt.back_offs()), (0, 0));
+    assert_eq!(drill.sent_numbers(), [0; 0]);
 }
 
 /// Section 6.2.4: what is new is sent instead, if there is some.

@@ -19,11 +19,6 @@ pub const MAX_OPTION_BYTES: u32 = 40;
 /// The timestamps option with its two bytes of padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_BYTES: u32 = 12;
 
-/// Where so many SACK blocks end if their option, with its padding, comes after this many bytes of options.
-pub(crate) const fn sack_end(before: u32, blocks: usize) -> u32 {
-    (before + 2 + 8 * blocks as u32).next_multiple_of(4)
-}
-
 /// A TCP segment. Its checksum is always right; corrupted packets are lost packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
@@ -183,28 +178,44 @@ impl Segment {
             | self.sack_permitted
             | !self.sack.is_empty()
             | self.rare.is_some();
-        let others = if has_others { self.other_option_bytes() } else { 0 };
-        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
-        timestamps + others + u32::from(self.padding)
+        let others = if has_others {
+            let counters = self.rare.as_ref().map_or(0, |rare| rare.counter_bytes());
+            self.other_option_bytes(counters, self.sack.len())
+        } else {
+            0
+        };
+        self.steady_option_bytes() + others
     }
 
-    /// Bytes of the options that neither data nor most acknowledgements have. Each ends with a whole word;
-    /// the counters of accurate ECN may take the padding before the next one.
+    /// The same with an option of so many counters of accurate ECN, and so many SACK blocks.
+    pub(crate) fn option_bytes_with(&self, counters: usize, blocks: usize) -> u32 {
+        self.steady_option_bytes() + self.other_option_bytes(AccurateEcn::wire_bytes(counters), blocks)
+    }
+
+    /// Bytes of timestamps and of the configured padding.
+    #[inline]
+    fn steady_option_bytes(&self) -> u32 {
+        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
+        timestamps + u32::from(self.padding)
+    }
+
+    /// Bytes of the options that neither data nor most acknowledgements have, with so many bytes of counters
+    /// of accurate ECN and SACK blocks. Each ends with a whole word; the counters may take the padding before
+    /// the next one.
     #[inline(never)]
-    fn other_option_bytes(&self) -> u32 {
-        let rare = self.rare.as_ref();
+    fn other_option_bytes(&self, counter_bytes: u32, blocks: usize) -> u32 {
         let mss = if self.mss.is_some() { 4 } else { 0 };
-        let mut bytes = mss + rare.map_or(0, |rare| rare.counter_bytes());
+        let mut bytes = mss + counter_bytes;
         if self.sack_permitted && self.timestamps.is_none() {
             bytes = (bytes + 2).next_multiple_of(4);
         }
         if self.window_scale.is_some() {
             bytes = (bytes + 3).next_multiple_of(4);
         }
-        if !self.sack.is_empty() {
-            bytes = sack_end(bytes, self.sack.len());
+        if blocks > 0 {
+            bytes = (bytes + 2 + 8 * blocks as u32).next_multiple_of(4);
         }
-        bytes.next_multiple_of(4) + rare.map_or(0, |rare| rare.last_bytes())
+        bytes.next_multiple_of(4) + self.rare.as_ref().map_or(0, |rare| rare.last_bytes())
     }
 
     /// Length on the wire in bytes, without the IP header.

@@ -75,7 +75,7 @@ pub struct AccurateEcn {
 
 impl AccurateEcn {
     /// Bytes of the option with so many counters, without padding.
-    pub(crate) const fn wire_bytes(counters: usize) -> u32 {
+    pub const fn wire_bytes(counters: usize) -> u32 {
         2 + 3 * counters as u32
     }
 }

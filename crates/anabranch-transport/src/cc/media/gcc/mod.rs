@@ -68,6 +68,31 @@ impl Config {
     }
 }
 
+/// What lies between two groups of packets that were sent together, in ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Change {
+    /// From the last packet of one to that of the other, at the sender.
+    sent: f64,
+    /// The same at the receiver.
+    arrived: f64,
+}
+
+impl Change {
+    /// By how much the delay has grown: d(i).
+    const fn variation(&self) -> f64 {
+        self.arrived - self.sent
+    }
+}
+
+/// What the over-use detector says (section 5.4 of the draft; `BandwidthUsage` in libwebrtc).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Signal {
+    #[default]
+    Normal,
+    OverUse,
+    UnderUse,
+}
+
 /// Google Congestion Control.
 #[derive(Debug)]
 pub enum Gcc {

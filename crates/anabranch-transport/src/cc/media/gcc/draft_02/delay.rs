@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::super::super::ms_between;
+use super::super::{Change, Signal};
 use crate::time::{Duration, Time};
 
 /// Section 5.2: packets sent within this time of the first one are a group.
@@ -13,26 +15,6 @@ struct Group {
     first_sent: Time,
     last_sent: Time,
     arrived: Time,
-}
-
-/// What lies between two groups, in ms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Change {
-    /// From the last packet of one to that of the other, at the sender.
-    pub(super) sent: f64,
-    /// The same at the receiver.
-    pub(super) arrived: f64,
-}
-
-impl Change {
-    /// By how much the delay has grown: d(i).
-    const fn variation(&self) -> f64 {
-        self.arrived - self.sent
-    }
-}
-
-fn ms_between(earlier: Time, later: Time) -> f64 {
-    (later.as_nanos() as f64 - earlier.as_nanos() as f64) / 1e6
 }
 
 /// Packets as groups (section 5.2).
@@ -111,14 +93,6 @@ impl Filter {
         self.error = (1.0 - gain) * (self.error + Q);
         self.gradient
     }
-}
-
-/// What the detector says (section 5.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Signal {
-    Normal,
-    OverUse,
-    UnderUse,
 }
 
 /// Section 5.4: for so long, in ms, the threshold has to be exceeded.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::delay::Signal;
+use super::super::Signal;
 use crate::time::{Duration, Time};
 
 /// The rate after over-use, as a share of what arrives.

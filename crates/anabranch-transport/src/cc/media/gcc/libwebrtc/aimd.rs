@@ -1,7 +1,7 @@
 //! The rate by delay: additive increase, multiplicative decrease (`aimd_rate_control.cc`), and the capacity
 //! of the link at over-use (`link_capacity_estimator.cc`).
 
-use super::trendline::Usage;
+use super::super::Signal;
 use crate::time::{Duration, Time};
 
 /// `kDefaultBackoffFactor` and `kDefaultRtt`.
@@ -104,17 +104,17 @@ impl Aimd {
         self.changed.is_none_or(|last| now.saturating_since(last) >= interval) || throughput < 0.5 * self.rate
     }
 
-    pub(super) fn update(&mut self, now: Time, usage: Usage, throughput: Option<f64>) {
+    pub(super) fn update(&mut self, now: Time, usage: Signal, throughput: Option<f64>) {
         let throughput = throughput.unwrap_or(self.throughput);
         self.throughput = throughput;
         match usage {
-            Usage::Normal if self.state == State::Hold => {
+            Signal::Normal if self.state == State::Hold => {
                 self.changed = Some(now);
                 self.state = State::Increase;
             }
-            Usage::Normal => {}
-            Usage::Over => self.state = State::Decrease,
-            Usage::Under => self.state = State::Hold,
+            Signal::Normal => {}
+            Signal::OverUse => self.state = State::Decrease,
+            Signal::UnderUse => self.state = State::Hold,
         }
         match self.state {
             State::Hold => {}
@@ -182,12 +182,12 @@ mod tests {
     #[test]
     fn far_from_the_capacity_it_grows_by_8_percent_a_second_up_to_its_head_room() {
         let mut aimd = Aimd::new(1e6, 1e5);
-        aimd.update(ms(0), Usage::Normal, Some(1e6));
+        aimd.update(ms(0), Signal::Normal, Some(1e6));
         assert_eq!(aimd.rate(), 1e6 + LEAST_GROWTH);
-        aimd.update(ms(1_000), Usage::Normal, Some(1e6));
+        aimd.update(ms(1_000), Signal::Normal, Some(1e6));
         assert!((aimd.rate() - 1.001e6 * 1.08).abs() < 1e-3);
         for second in 2..60 {
-            aimd.update(ms(1_000 * second), Usage::Normal, Some(1e6));
+            aimd.update(ms(1_000 * second), Signal::Normal, Some(1e6));
         }
         assert_eq!(aimd.rate(), 1.51e6);
     }
@@ -196,18 +196,18 @@ mod tests {
     fn over_use_takes_it_to_85_percent_of_what_arrives_and_growth_is_slow_after() {
         let mut aimd = Aimd::new(1.2e6, 1e5);
         aimd.set_rtt(Duration::from_millis(100));
-        aimd.update(ms(0), Usage::Over, Some(1e6));
+        aimd.update(ms(0), Signal::OverUse, Some(1e6));
         assert_eq!(aimd.rate(), 0.85e6 - 5e3);
         assert!(!aimd.may_reduce(ms(50), 1e6) && aimd.may_reduce(ms(100), 1e6));
         assert!(aimd.may_reduce(ms(50), 4e5), "less than half of it arrives");
-        aimd.update(ms(100), Usage::Under, Some(1e6));
+        aimd.update(ms(100), Signal::UnderUse, Some(1e6));
         assert_eq!(aimd.rate(), 0.845e6);
-        aimd.update(ms(200), Usage::Normal, Some(1e6));
-        aimd.update(ms(1_200), Usage::Normal, Some(1e6));
+        aimd.update(ms(200), Signal::Normal, Some(1e6));
+        aimd.update(ms(1_200), Signal::Normal, Some(1e6));
         // 845 kbit/s are 28.2 kbit a frame, three packets; one of them in 400 ms.
         assert!((aimd.rate() - (0.845e6 + 0.845e6 / 30.0 / 3.0 / 0.4)).abs() < 1e-3, "{}", aimd.rate());
         // What arrives is far above the capacity, so that is forgotten.
-        aimd.update(ms(2_200), Usage::Normal, Some(3e6));
+        aimd.update(ms(2_200), Signal::Normal, Some(3e6));
         assert!(aimd.rate() > 0.9e6);
     }
 

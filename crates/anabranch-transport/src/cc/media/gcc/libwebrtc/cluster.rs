@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::super::PacketReport;
-use super::trendline::ms_between;
+use super::super::super::{PacketReport, ms_between};
 use crate::time::{Duration, Time};
 
 /// `min_probe_packets_sent` and `min_probe_duration`.

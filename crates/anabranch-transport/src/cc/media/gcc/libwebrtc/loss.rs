@@ -5,8 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::super::PacketReport;
-use super::trendline::ms_between;
+use super::super::super::{PacketReport, ms_between};
 use crate::time::{Duration, Time};
 
 const CANDIDATES: [f64; 3] = [1.02, 1.0, 0.95];

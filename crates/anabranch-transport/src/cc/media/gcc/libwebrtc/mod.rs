@@ -28,6 +28,7 @@ mod trendline;
 use std::collections::VecDeque;
 
 use super::super::{Feedback, Limits, MediaControl, PacketReport};
+use super::Signal;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 
@@ -37,7 +38,7 @@ use cluster::Clusters;
 use loss::{LossBased, LossState};
 use probing::{Cause, Probing};
 use throughput::Throughput;
-use trendline::{Groups, Trendline, Usage};
+use trendline::{Groups, Trendline};
 
 /// `kDefaultPaceMultiplier`.
 const PACING: f64 = 2.5;
@@ -135,21 +136,21 @@ impl Libwebrtc {
             if let Some(delta) = self.groups.on_packet(packet.sent, arrival, now) {
                 self.trendline.update(&delta, arrival);
             }
-            has_recovered |= before == Usage::Under && self.trendline.usage() == Usage::Normal;
+            has_recovered |= before == Signal::UnderUse && self.trendline.usage() == Signal::Normal;
             before = self.trendline.usage();
         }
         let (usage, throughput) = (self.trendline.usage(), self.throughput.rate());
         match (usage, throughput, probe) {
-            (Usage::Over, Some(rate), _) if self.aimd.may_reduce(now, rate) => {
+            (Signal::OverUse, Some(rate), _) if self.aimd.may_reduce(now, rate) => {
                 self.aimd.update(now, usage, throughput);
                 (Some(false), false)
             }
             // Before anything is known of what arrives, the rate is halved.
-            (Usage::Over, None, _) if self.aimd.may_reduce(now, self.aimd.rate() / 2.0 - 1.0) => {
+            (Signal::OverUse, None, _) if self.aimd.may_reduce(now, self.aimd.rate() / 2.0 - 1.0) => {
                 self.aimd.set_rate(now, self.aimd.rate() / 2.0);
                 (Some(false), false)
             }
-            (Usage::Over, ..) => (None, false),
+            (Signal::OverUse, ..) => (None, false),
             (_, _, Some(rate)) => {
                 self.aimd.set_rate(now, rate);
                 (Some(true), false)
@@ -219,7 +220,7 @@ impl Libwebrtc {
     fn pass_on(&mut self, now: Time) {
         self.alr.set_target(self.target);
         let cause = match (self.trendline.usage(), self.by_loss.result()) {
-            (Usage::Over | Usage::Under, _) => Cause::Congestion,
+            (Signal::OverUse | Signal::UnderUse, _) => Cause::Congestion,
             _ if self.is_rtt_too_long(now) => Cause::Congestion,
             (_, Some((_, LossState::Decreasing))) => Cause::Congestion,
             (_, Some((_, LossState::Increasing))) => Cause::LossIncreasing,

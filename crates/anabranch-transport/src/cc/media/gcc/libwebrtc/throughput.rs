@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::trendline::ms_between;
+use super::super::super::ms_between;
 use crate::time::Time;
 
 /// `RobustThroughputEstimatorSettings`.

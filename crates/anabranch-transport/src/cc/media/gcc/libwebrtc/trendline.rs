@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use super::super::super::ms_between;
+use super::super::{Change, Signal};
 use crate::time::{Duration, Time};
 
 /// `kSendTimeGroupLength`, `kBurstDeltaThreshold` and `kMaxBurstDuration`.
@@ -12,11 +14,6 @@ const MAX_BURST: Duration = Duration::from_millis(100);
 /// `kReorderedResetThreshold` and `kArrivalTimeOffsetThreshold`, the latter in ms.
 const REORDERED: u32 = 3;
 const ARRIVAL_OFFSET: f64 = 3_000.0;
-
-/// From one time to another in ms, negative if that is earlier.
-pub(super) fn ms_between(earlier: Time, later: Time) -> f64 {
-    (later.as_nanos() as f64 - earlier.as_nanos() as f64) / 1e6
-}
 
 /// Packets that were sent together.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +26,6 @@ struct Group {
     reported: Time,
 }
 
-/// What lies between two groups, in ms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Delta {
-    pub(super) sent: f64,
-    pub(super) arrived: f64,
-}
-
 /// Packets as groups.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
@@ -46,7 +36,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// A report on a packet came. Returns what lies between the last two whole groups if it begins another.
-    pub(super) fn on_packet(&mut self, sent: Time, arrived: Time, now: Time) -> Option<Delta> {
+    pub(super) fn on_packet(&mut self, sent: Time, arrived: Time, now: Time) -> Option<Change> {
         let fresh = Group {
             first_sent: sent,
             last_sent: sent,
@@ -75,7 +65,7 @@ impl Groups {
     }
 
     /// What lies between the group before and this one, if there was one. An error drops the packet.
-    fn between(&mut self, current: &Group) -> Result<Option<Delta>, ()> {
+    fn between(&mut self, current: &Group) -> Result<Option<Change>, ()> {
         let Some(before) = self.before else { return Ok(None) };
         let arrived = ms_between(before.last_arrived, current.last_arrived);
         if arrived - ms_between(before.reported, current.reported) >= ARRIVAL_OFFSET {
@@ -90,7 +80,7 @@ impl Groups {
             return Err(());
         }
         self.reordered = 0;
-        Ok(Some(Delta { sent: ms_between(before.last_sent, current.last_sent), arrived }))
+        Ok(Some(Change { sent: ms_between(before.last_sent, current.last_sent), arrived }))
     }
 }
 
@@ -103,15 +93,6 @@ fn belongs(group: &Group, sent: Time, arrived: Time) -> bool {
             && arrived_after <= BURST.as_millis_f64()
             && ms_between(group.first_arrived, arrived) < MAX_BURST.as_millis_f64();
     is_burst || sent.saturating_since(group.first_sent) <= GROUP
-}
-
-/// `BandwidthUsage`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Usage {
-    #[default]
-    Normal,
-    Over,
-    Under,
 }
 
 /// `kDefaultTrendlineWindowSize`, `kDefaultTrendlineSmoothingCoeff` and `kDefaultTrendlineThresholdGain`.
@@ -144,7 +125,7 @@ pub(super) struct Trendline {
     /// For how long the trend has been above the threshold, in ms.
     over_use: Option<f64>,
     over_use_count: u32,
-    usage: Usage,
+    usage: Signal,
 }
 
 impl Default for Trendline {
@@ -160,21 +141,21 @@ impl Default for Trendline {
             threshold_updated: None,
             over_use: None,
             over_use_count: 0,
-            usage: Usage::Normal,
+            usage: Signal::Normal,
         }
     }
 }
 
 impl Trendline {
-    pub(super) const fn usage(&self) -> Usage {
+    pub(super) const fn usage(&self) -> Signal {
         self.usage
     }
 
     /// Takes what lies between two groups; `arrived` is when the packet behind them did.
-    pub(super) fn update(&mut self, delta: &Delta, arrived: Time) {
+    pub(super) fn update(&mut self, change: &Change, arrived: Time) {
         self.deltas = (self.deltas + 1).min(MAX_DELTAS);
         let first = *self.first_arrival.get_or_insert(arrived);
-        self.accumulated += delta.arrived - delta.sent;
+        self.accumulated += change.variation();
         self.smoothed = SMOOTHING * self.smoothed + (1.0 - SMOOTHING) * self.accumulated;
         self.history.push_back((ms_between(first, arrived), self.smoothed));
         if self.history.len() > WINDOW {
@@ -182,7 +163,7 @@ impl Trendline {
         }
         let trend =
             if self.history.len() == WINDOW { self.slope().unwrap_or(self.trend) } else { self.trend };
-        self.detect(trend, delta.sent, arrived);
+        self.detect(trend, change.sent, arrived);
     }
 
     /// Least squares.
@@ -198,7 +179,7 @@ impl Trendline {
 
     fn detect(&mut self, trend: f64, sent_ms: f64, arrived: Time) {
         if self.deltas < 2 {
-            self.usage = Usage::Normal;
+            self.usage = Signal::Normal;
             return;
         }
         let modified = f64::from(self.deltas.min(MIN_DELTAS)) * trend * GAIN;
@@ -210,12 +191,12 @@ impl Trendline {
             if over > OVER_USE_MS && self.over_use_count > 1 && trend >= self.trend {
                 self.over_use = Some(0.0);
                 self.over_use_count = 0;
-                self.usage = Usage::Over;
+                self.usage = Signal::OverUse;
             }
         } else {
             self.over_use = None;
             self.over_use_count = 0;
-            self.usage = if modified < -self.threshold { Usage::Under } else { Usage::Normal };
+            self.usage = if modified < -self.threshold { Signal::UnderUse } else { Signal::Normal };
         }
         self.trend = trend;
         self.adapt(modified.abs(), arrived);
@@ -249,7 +230,7 @@ mod tests {
         assert_eq!([packet(0, 50), packet(5, 56), packet(20, 75)], [None; 3]);
         // It has caught up with the one before it.
         assert_eq!(packet(50, 76), None);
-        assert_eq!(packet(60, 90), Some(Delta { sent: 45.0, arrived: 20.0 }));
+        assert_eq!(packet(60, 90), Some(Change { sent: 45.0, arrived: 20.0 }));
         // One that was sent before the group is passed over.
         assert_eq!(packet(40, 91), None);
     }
@@ -266,7 +247,7 @@ mod tests {
     /// Groups sent every 20 ms whose delay grows by so many ms from each to the next.
     fn grow(trendline: &mut Trendline, start: u64, groups: u64, growth: f64) {
         for group in 0..groups {
-            let delta = Delta { sent: 20.0, arrived: 20.0 + growth };
+            let delta = Change { sent: 20.0, arrived: 20.0 + growth };
             trendline.update(&delta, ms(start + 20 * group));
         }
     }
@@ -275,13 +256,13 @@ mod tests {
     fn a_delay_that_grows_is_over_use_and_one_that_falls_under_use() {
         let mut trendline = Trendline::default();
         grow(&mut trendline, 0, 100, 0.0);
-        assert_eq!(trendline.usage(), Usage::Normal);
+        assert_eq!(trendline.usage(), Signal::Normal);
         // At rest, the threshold falls to its least value: a slope of 6 / (60 x 4) per ms.
         assert_eq!(trendline.threshold, 6.0);
         grow(&mut trendline, 2_000, 15, 3.0);
-        assert_eq!(trendline.usage(), Usage::Over);
+        assert_eq!(trendline.usage(), Signal::OverUse);
         grow(&mut trendline, 2_300, 30, -3.0);
-        assert_eq!(trendline.usage(), Usage::Under);
+        assert_eq!(trendline.usage(), Signal::UnderUse);
     }
 
     #[test]
