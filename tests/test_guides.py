@@ -43,6 +43,7 @@ NOT_RUN = {
         "reproduce tcp-wimax": KERNEL,
         "reproduce mptcp": KERNEL,
         "reproduce sctp": KERNEL,
+        "reproduce l4s": "minutes; tests/test_l4s.py computes the paper's smoke form",
     },
     "profile.md": {"profile": MEASURED},
     "quic-live.md": {"quic": TERMINALS},
@@ -54,6 +55,10 @@ NOT_RUN = {
     "studies.md": {"": "tests/test_studies_docs.py runs all of them"},
     "testbed.md": {"testbed": KERNEL, "": "needs a scenario of the reader's and what a kernel did"},
     "virtual-kernel.md": {"emulate": KERNEL},
+    "which-multipath.md": {
+        "sweep": "minutes; `make validate` has it (tools/which_multipath.py)",
+        "plot": "of what that sweep computes",
+    },
 }
 """The beginnings of commands that are not run here, with the reason, by page."""
 

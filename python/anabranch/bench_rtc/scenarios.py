@@ -135,9 +135,9 @@ def _with_priority() -> frozenset[str]:
     kinds = definitions["MediaControlConfig"]["oneOf"]
     found = set()
     for kind in kinds:
-        own = kind["properties"]
+        own = kind.get("properties", {})
         if "$ref" in kind:
-            own |= definitions[kind["$ref"].rpartition("/")[2]]["properties"]
+            own = own | definitions[kind["$ref"].rpartition("/")[2]].get("properties", {})
         if "priority" in own:
             found.add(own["kind"]["const"])
     return frozenset(found)
