@@ -314,8 +314,10 @@ def test_the_command(anabranch: Command, tmp_path: Path) -> None:
 
 def test_a_run_without_a_connection(anabranch: Command, tmp_path: Path) -> None:
     file = tmp_path / "udp.toml"
-    udp = CALL[: CALL.index("[flows.call.transport]")]
-    file.write_text(udp + '[flows.call.transport]\nkind = "udp"\n', encoding="utf-8")
+    without = CALL[: CALL.index("[flows.call.app]")]
+    app = 'kind = "datagrams"\nsize = "160 B"\nrate = "64 kbit/s"\n'
+    text = f'{without}[flows.call.app]\n{app}[flows.call.transport]\nkind = "udp"\n'
+    file.write_text(text, encoding="utf-8")
     assert "no connection to account for" in one_error(anabranch("explain", file, "--no-alone"))
 
 

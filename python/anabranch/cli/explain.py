@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Examples:
   anabranch explain scenarios/load-sharing.toml
   anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
+  anabranch explain scenarios/video-call.toml --cell 3 --plot figures
   anabranch explain my-transfer.toml \\
       --set flows.transfer.transport.receive_buffer='64 kB'
   tcpdump -i eth0 -s 128 -w transfer.pcap
@@ -54,7 +55,8 @@ def explain(
 ) -> None:
     """Say where the time of a run went, path by path, and what to change.
 
-    A scenario is run once, and once more over each path of the flow alone. Of a capture (pcap,
+    A scenario is run once, and once more over each path of the flow alone. Of a call it says what
+    its quality was lost to, of a video over RTP or UDP what it stood still for. Of a capture (pcap,
     pcapng) the flows of the most bytes are explained: what was lost and retransmitted, timeouts,
     failovers, pauses, how long packets waited in queues, and what a call in RTP is worth. Of a
     qlog file (.qlog, .sqlog) the ends of connections in it: goodput, round trips, losses, probe
@@ -88,7 +90,7 @@ def explain(
         Of a capture: the codec of a call in RTP (`anabranch list codecs`), if its payload type does
         not say it.
     plot
-        Draw what held each path back over time into this folder, or the end that a qlog file is
+        Draw what held each path back over time into this folder, a video's freezes, or the end that a qlog file is
         of; of a flow of a capture also the time-sequence graph of the end that sends.
     json_file
         Write all numbers and sentences to this file.

@@ -4,7 +4,8 @@ What a capture of packets tells of it is `captured`.
 
 A run is repeated with time accounts; each of its flow's paths is also tried alone. What is printed
 and drawn are the accounts (`accounts`), what follows from them (`causes`), and how paths compare.
-A call is judged by what its quality was lost to (`calls`), not by where the sender's time went.
+A call is judged by what its quality was lost to (`calls`), a video over RTP or UDP by what it stood
+still for (`video`), not by where the sender's time went.
 """
 
 import math
@@ -20,9 +21,11 @@ from anabranch import _engine
 from anabranch._engine import RunError, ScenarioError
 from anabranch.errors import whole
 from anabranch.explain import accounts, calls, causes, tables
+from anabranch.explain import video as videos
 from anabranch.explain.accounts import Account, End, Flow
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
+from anabranch.explain.video import Video
 from anabranch.studies import nothing
 from anabranch.studies.result import Result, Value, load, run
 from anabranch.support import declared, terminal, wording
@@ -59,6 +62,13 @@ class Explanation:
     alone: list[Alone]
     call: Call | None = None
     """What cost the call quality; None for other flows."""
+    video: Video | None = None
+    """What the video stood still for; None for other flows."""
+
+    @property
+    def judged(self) -> Call | Video | None:
+        """What its user had of it; None for flows of which only the time is accounted for."""
+        return self.call or self.video
 
     def tables(self, width: int) -> "RenderableType":
         """The tables for people, laid out for a terminal of this width."""
@@ -71,9 +81,9 @@ class Explanation:
             if end.connection.total > 0:
                 yield f"{flow.name}, what held {end.host} (side {end.side}) back from {time}:"
                 yield tables.shares(end, width)
-        if self.call is not None:
-            yield f"{self.call.section}, what its quality was lost to:"
-            yield self.call.table(width)
+        if self.judged is not None:
+            yield f"{self.judged.section}, {self.judged.heading}:"
+            yield self.judged.table(width)
         if self.alone:
             yield f"compared by {self._measured()} ({flow.name}.{self.metric}):"
             yield self._comparison(width)
@@ -91,6 +101,8 @@ class Explanation:
         """A description of the metric in words."""
         if "goodput" in self.metric:
             return "goodput"
+        if self.metric.endswith("frozen_percent"):
+            return "time frozen"
         return "round trips per minute" if self.metric == "rpm" else "MOS"
 
     def _amount(self, value: float) -> str:
@@ -98,6 +110,8 @@ class Explanation:
             return wording.number(value)
         if "goodput" in self.metric:
             return wording.rate(value * 1e3)
+        if self.metric.endswith("percent"):
+            return f"{value:.2f} %"
         return f"{value:,.0f}" if self.metric == "rpm" else f"{value:.2f}"
 
     def sentences(self) -> list[str]:
@@ -105,8 +119,8 @@ class Explanation:
         where = f", on {self.main.path}" if self.main.path else ""
         kind = "none" if self.main.kind == "nothing" else self.main.kind
         lines = [f"Main cause: {kind}{where}. {self.main.advice}".rstrip(), *self._compared()]
-        if self.call is not None:
-            lines += self.call.sentences()
+        if self.judged is not None:
+            lines += self.judged.sentences()
         lines += [cause.text for cause in self.causes]
         receiver = self.flow.receiver.receiver
         if receiver.mean_bytes > 0:
@@ -120,12 +134,14 @@ class Explanation:
         )
         if not known or math.isnan(self.value):
             return
-        best = max(known, key=lambda one: one.value)
+        scalar = declared.scalar(self.metric)
+        sign = -1 if scalar is not None and scalar.more_is_better is False else 1
+        best = max(known, key=lambda one: sign * one.value)
         together = " + ".join(self.flow.settings["paths"])
         values = f"{together} reach {self._amount(self.value)}"
         values += "".join(f", {one.path} alone {self._amount(one.value)}" for one in known)
         verdict = "slower" if "goodput" in self.metric else "worse"
-        if self.value >= best.value:
+        if sign * self.value >= sign * best.value:
             verdict = "faster" if "goodput" in self.metric else "better"
         if abs(self.value - best.value) <= 0.005 * abs(best.value):
             verdict = "as good"
@@ -133,13 +149,19 @@ class Explanation:
         yield f"{values} ({self._measured()}): together {verdict} {than} {best.path} alone."
 
     def figure(self) -> "Figure":
-        """Draws the accounts over time."""
+        """Draws the accounts over time; of a video its frames, of a call over UDP their delays."""
         from anabranch.explain import figure  # noqa: PLC0415 - slow to import
-        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots, run_plots  # noqa: PLC0415 - slow to import
 
+        scenario = self.result.scenario.name
+        if self.video is not None:
+            title = f"{scenario}: the frames of {plots.shortened(self.flow.name)}"
+            return self.video.figure(self.result, title)
+        if self.call is not None and not self.flow.sender.paths:
+            return run_plots.delays(self.result, self.call.flow, self.call.side)
         sender = self.flow.sender
         host, flow = plots.shortened(sender.host), plots.shortened(self.flow.name)
-        title = f"{self.result.scenario.name}: what holds {host} back, flow {flow}"
+        title = f"{scenario}: what holds {host} back, flow {flow}"
         return figure.draw(self.flow, title)
 
     def as_json(self) -> dict[str, Any]:
@@ -162,6 +184,7 @@ class Explanation:
             "causes": [_cause_json(cause) for cause in self.causes],
             "main_cause": _cause_json(self.main),
             "call": None if self.call is None else self.call.as_json(),
+            "video": None if self.video is None else self.video.as_json(),
             "sentences": self.sentences(),
         }
 
@@ -225,13 +248,16 @@ def explain(
         _metric(scalars, name, metric)
     result = run(
         load(text, {"run.time_accounts": "true"}),
-        trace=calls.is_call(settings),
+        trace=calls.is_call(settings) or videos.is_video(settings),
         **which,  # type: ignore[arg-type]
     )
     read = accounts.read(result, name)
     call = calls.worst(result, read) if calls.is_call(settings) else None
-    if metric is None and call is not None:
-        metric = f"{call.section.removeprefix(name)}.mos".removeprefix(".")
+    video = videos.worst(result, read) if videos.is_video(settings) else None
+    judged = call or video
+    if metric is None and judged is not None:
+        scalar = "mos" if call is not None else "frozen_percent"
+        metric = f"{judged.section.removeprefix(name)}.{scalar}".removeprefix(".")
     chosen = _metric(scalars, name, metric)
     tried = []
     paths = read.settings["paths"] if alone else []
@@ -247,14 +273,14 @@ def explain(
                     tried.append(Alone(path, one.summary.get(f"{name}.{chosen}", math.nan)))
                 step()
     value = result.summary.get(f"{name}.{chosen}", math.nan)
-    if call is not None:
+    if judged is not None:
         reached = [
             (one.path, one.value)
             for one in tried
-            if chosen.endswith("mos") and not math.isnan(one.value)
+            if chosen.endswith(("mos", "frozen_percent")) and not math.isnan(one.value)
         ]
-        named = call.causes(reached)
-        return Explanation(result, read, named, named[0], chosen, value, tried, call)
+        named = judged.causes(reached)
+        return Explanation(result, read, named, named[0], chosen, value, tried, call, video)
     named = causes.of_paths(read)
     rates = {one.path: one.value * 1e3 for one in tried if "kbit_per_s" in chosen}
     main = causes.main(read, named, {path: rate for path, rate in rates.items() if rate > 0})

@@ -19,6 +19,7 @@ from anabranch.errors import AnabranchError
 from anabranch.studies.result import Result
 from anabranch.support import declared
 from anabranch.support.quantities import bits_per_second, milliseconds, octets
+from anabranch.support.transports import can
 
 LIMITS = declared.limits()
 """What can hold a sender back, in words, in the order of tables."""
@@ -233,10 +234,13 @@ class _Reader:
         self.sections = {side: f"{section}.{side}" for side in ("a", "b")}
 
     def flow(self) -> Flow:
-        if self.limits.is_empty():
+        kind, app = self.settings["transport"]["kind"], self.settings["app"]["kind"]
+        is_judged_by_frames = app in {"voip", "video"} and not can(kind).flow_control
+        if self.limits.is_empty() and not is_judged_by_frames:
             raise AnabranchError(
                 f"flow `{self.name}`: there is no connection to account for; use one over tcp, "
-                "sctp, mptcp or quic that is open while the run lasts"
+                "sctp, mptcp or quic that is open while the run lasts, or a call or a video over "
+                "udp or rtp"
             )
         return Flow(
             self.name,
@@ -314,10 +318,7 @@ class _Reader:
         """How much of these times, in all, that of the links was down which was down longest."""
         longest = 0.0
         for link, direction in links:
-            settings = self.tree["links"][link]
-            up = settings.get("up", True)
-            if direction == "reverse":
-                up = settings.get("reverse", {}).get("up", up)
+            up = up_of(self.tree["links"][link], direction)
             until = [down_until(up, times.to_numpy()) for times in (starts_s, ends_s)]
             longest = max(longest, float((until[1] - until[0]).sum()))
         return longest
@@ -338,6 +339,12 @@ class _Reader:
             is_forward = at == first
             at = second if is_forward else first
             yield link, "forward" if is_forward else "reverse"
+
+
+def up_of(link: Tree, direction: str) -> object:
+    """When a link is up in a direction, as the scenario has it."""
+    up: object = link.get("up", True)
+    return link.get("reverse", {}).get("up", up) if direction == "reverse" else up
 
 
 def down_until(up: object, times_s: NDArray[np.float64]) -> NDArray[np.float64]:

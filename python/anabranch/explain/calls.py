@@ -21,6 +21,7 @@ from anabranch.explain.causes import Cause
 from anabranch.studies import frames
 from anabranch.studies.result import Result
 from anabranch.support import terminal
+from anabranch.support.transports import can
 
 RELEVANT = 0.1
 """MOS from which on a cause is worth mending; advice uses the same threshold."""
@@ -33,6 +34,7 @@ KINDS = {
     "queue": "frames dropped by a queue",
     "down": "frames sent while a link was down",
     "late": "frames too late on the way",
+    "again": "frames lost and sent again",
     "timeout": "frames held back by a timeout",
     "failover": "frames held back by a failed path",
     "recovery": "frames held back by fast recovery",
@@ -44,13 +46,14 @@ KINDS = {
 }
 """What can cost a call quality, in words."""
 
-_FATES = {
+FATES = {
     "lost": "loss",
     "corrupted": "loss",
     "down": "down",
     "queue_full": "queue",
     "aqm": "queue",
 }
+"""What the fate of a packet is called here."""
 
 _HELD = {
     "in_timeout": "timeout",
@@ -68,6 +71,7 @@ _ADVICE = {
     "down": "A faster failover (rto_max, path_max_retrans, a heartbeat) would lose fewer frames.",
     "late": "A queue of its own at the slowest link (`fq_codel`, `cake`, priority) would not hold "
     "them up; a deeper jitter buffer would play them, at the cost of delay.",
+    "again": "A copy on a second path would be there in time; `nack` takes a round trip.",
     "timeout": "A smaller rto_max ends the wait earlier; a smaller rto_min makes it shorter.",
     "failover": "A smaller rto_max and path_max_retrans find the failed path out earlier.",
     "recovery": "A larger window, or no retransmission of frames, would not hold them back.",
@@ -104,6 +108,8 @@ class Call:
     """One direction of a call: what it is worth, and what it lost."""
 
     flow: str
+    side: str
+    """The side that speaks; empty of a capture."""
     section: str
     """The part of their name in front of its scalars: `call` or `call.a_to_b`."""
     frames: int
@@ -116,6 +122,8 @@ class Call:
     """The part of `best - mos` that the costs do not explain; 0 unless the frames give a rating
     other than the engine's.
     """
+
+    heading = "what its quality was lost to"
 
     def table(self, width: int) -> Any:
         """The costs, for a terminal of this width."""
@@ -242,6 +250,7 @@ class _Direction:
         mos = self.summary[f"{self.section}.mos"]
         return Call(
             self.flow.name,
+            self.side,
             self.section,
             self.frames.height,
             mos,
@@ -274,7 +283,7 @@ class _Direction:
             elif row["status"] == "late" or row["path"] is None:
                 why.append(self._held(row))
             else:
-                why.append((_FATES.get(row["fate"], "late"), self._name(row["path"])))
+                why.append((FATES.get(row["fate"], "late"), self._name(row["path"])))
         if self.app["delay"] == "mouth_to_ear" and heard:
             given = self.summary[f"{self.section}.mouth_to_ear_ms"]
             rest = given - self.summary[f"{self.section}.mean_delay_ms"]
@@ -296,6 +305,9 @@ class _Direction:
         start = row["created_s"]
         later = self.sent[np.searchsorted(self.sent, start) :]
         end = row["sent_s"] or (float(later[0]) if len(later) else math.inf)
+        if not can(self.flow.transport(self.side)["kind"]).flow_control:
+            # Nothing holds such a frame back: it was lost, and is sent once more.
+            return ("again", self._name(row["path"]))
         path = next((path for time, path in reversed(self.primary) if time <= start), None)
         if path is None:
             return ("not_open", "")

@@ -100,6 +100,12 @@ def _direction(result: Result, flow: str, side: str) -> str:
     return f"flow {shortened(flow)} from {sender} to {receiver}"
 
 
+def delays(result: Result, flow: str, side: str) -> Figure:
+    """The delay of each frame that this side of a call sent."""
+    sent = (pl.col("flow") == flow) & (pl.col("side") == side)
+    return _delay_of(result, flow, result.traces["frames"].filter(sent))
+
+
 def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
     names = _flow(result, flow)["paths"]
     if len(names) > 1:

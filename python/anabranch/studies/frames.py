@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.studies.result import Result
 
-DATA = ("data", "i_data", "datagram", "fragment")
+DATA = ("data", "i_data", "datagram", "fragment", "retransmission")
 """The kinds of packets that carry an application's data."""
 
 _TYPES: dict[str, type[pl.DataType]] = {

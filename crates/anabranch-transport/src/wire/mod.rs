@@ -57,8 +57,8 @@ pub enum Body {
 }
 
 impl Body {
-    /// What the packet is, in one word, and the number of its first data (TSN, sequence number) if it has
-    /// any; for traces.
+    /// What the packet is, in one word, and the number of its first data (TSN, sequence number, first byte of
+    /// what is sent over UDP) if it has any; for traces.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         match self {
             Self::Foreign(_) => ("foreign", None),
@@ -68,7 +68,7 @@ impl Body {
             Self::Rtcp(datagram) => (datagram.packets.first().map_or("rtcp", rtcp::Packet::name), None),
             Self::Sctp(packet) => packet.describe(),
             Self::Tcp(segment) => segment.describe(),
-            Self::Udp(datagram) => (datagram.name(), None),
+            Self::Udp(datagram) => (datagram.name(), Some(datagram.offset as u32)),
         }
     }
 

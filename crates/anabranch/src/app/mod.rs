@@ -95,6 +95,12 @@ pub struct Frame {
     pub arrived: Option<Time>,
     /// What the receiving end did with the frame.
     pub fate: Playout,
+    /// Its bytes.
+    pub bytes: u32,
+    /// When it was played or shown, if it was.
+    pub played: Option<Time>,
+    /// How long the picture had stood still then, if that was a freeze.
+    pub froze: Duration,
 }
 
 /// Commands for a flow's endpoints, in order.

@@ -17,7 +17,7 @@ declare! {
     SIDE = "side": Words;
     /// The number of the path among the flow's that the feedback is about, from 0.
     PATH = "path": One;
-    /// What the encoder is to make from then on.
+    /// The target of the control from then on, of which the encoder gets what is not sent again.
     TARGET_BIT_PER_S = "target_bit_per_s": BitsPerSecond;
     /// How fast packets may leave from then on.
     PACING_BIT_PER_S = "pacing_bit_per_s": BitsPerSecond;

@@ -424,7 +424,7 @@ class _Heard:
         ]
         costs.sort(key=lambda cost: -cost.mos)
         return Call(
-            flow, section, len(self.lost), float(worth[-1]), float(worth[0]), tuple(costs), 0.0
+            flow, "", section, len(self.lost), float(worth[-1]), float(worth[0]), tuple(costs), 0.0
         )
 
     def _with(self, names: Sequence[str], active: int) -> float:

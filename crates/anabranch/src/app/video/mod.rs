@@ -22,7 +22,7 @@ pub use self::config::VideoConfig;
 pub(crate) use self::measures::SCALARS;
 
 use self::encoder::Encoder;
-use self::viewer::Viewer;
+use self::viewer::{VideoFrame, Viewer};
 use super::{App, Commands, Direction, Frame};
 use crate::schedule::Timeline;
 
@@ -243,7 +243,8 @@ impl App for Video {
                     Some(delay) if delay > self.config.deadline => Playout::Late,
                     Some(playout_delay) => Playout::Played { playout_delay },
                 };
-                Frame { index, made: frame.made, arrived: frame.arrived, fate }
+                let &VideoFrame { made, arrived, shown: played, length: bytes, froze, .. } = frame;
+                Frame { index, made, arrived, fate, bytes, played, froze }
             })
             .collect()
     }

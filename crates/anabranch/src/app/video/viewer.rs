@@ -28,6 +28,8 @@ pub(super) struct VideoFrame {
     pub(super) arrived: Option<Time>,
     /// When it was shown.
     pub(super) shown: Option<Time>,
+    /// How long the picture had stood still then, if that was a freeze.
+    pub(super) froze: Duration,
 }
 
 /// What a viewer has of a stream.
@@ -87,6 +89,7 @@ impl Viewer {
             missing: length,
             arrived: None,
             shown: None,
+            froze: Duration::ZERO,
         });
         self.packets.resize(first_packet + length.div_ceil(size) as usize, false);
         (0..length)
@@ -132,7 +135,7 @@ impl Viewer {
             if frame.resumes {
                 self.freezes.last = None;
             }
-            self.freezes.on_shown(now);
+            frame.froze = self.freezes.on_shown(now);
             self.next += 1;
         }
         // A later key frame that is whole takes over from a frame that is missing.
@@ -184,8 +187,9 @@ pub(super) struct Freezes {
 }
 
 impl Freezes {
-    fn on_shown(&mut self, now: Time) {
-        let Some(last) = self.last.replace(now) else { return };
+    /// A frame is shown. Returns how long the picture has stood still, if that is a freeze.
+    fn on_shown(&mut self, now: Time) -> Duration {
+        let Some(last) = self.last.replace(now) else { return Duration::ZERO };
         let interval = now - last;
         self.shown_s += interval.as_secs_f64();
         self.squares += interval.as_secs_f64() * interval.as_secs_f64();
@@ -201,8 +205,10 @@ impl Freezes {
                 self.count += 1;
                 self.total += interval;
                 self.longest = self.longest.max(interval);
+                return interval;
             }
         }
+        Duration::ZERO
     }
 }
 

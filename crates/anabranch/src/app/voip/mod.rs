@@ -201,7 +201,12 @@ impl App for Voip {
             self.config.jitter_buffer.play(talk, |index, fate| {
                 let made = self.start + self.config.packetisation * index as u64;
                 let arrived = talk.slots[index].delay().map(|delay| made + delay);
-                frames.push(Frame { index: index as u64, made, arrived, fate });
+                let played = match fate {
+                    Playout::Played { playout_delay } => Some(made + playout_delay),
+                    Playout::Late | Playout::Lost => None,
+                };
+                let (index, froze) = (index as u64, Duration::ZERO);
+                frames.push(Frame { index, made, arrived, fate, bytes: self.message.payload.length, played, froze });
             });
         }
         frames
