@@ -90,8 +90,8 @@ def explain(
         Of a capture: the codec of a call in RTP (`anabranch list codecs`), if its payload type does
         not say it.
     plot
-        Draw what held each path back over time into this folder, a video's freezes, or the end that a qlog file is
-        of; of a flow of a capture also the time-sequence graph of the end that sends.
+        Draw what held each path back over time into this folder, or a video's freezes, or the end
+        that a qlog file is of; of a flow of a capture also the time-sequence graph of the end that sends.
     json_file
         Write all numbers and sentences to this file.
     """

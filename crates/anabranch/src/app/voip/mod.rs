@@ -206,7 +206,15 @@ impl App for Voip {
                     Playout::Late | Playout::Lost => None,
                 };
                 let (index, froze) = (index as u64, Duration::ZERO);
-                frames.push(Frame { index, made, arrived, fate, bytes: self.message.payload.length, played, froze });
+                frames.push(Frame {
+                    index,
+                    made,
+                    arrived,
+                    fate,
+                    bytes: self.message.payload.length,
+                    played,
+                    froze,
+                });
             });
         }
         frames
