@@ -91,7 +91,8 @@ def explain(
         not say it.
     plot
         Draw what held each path back over time into this folder, or a video's freezes, or the end
-        that a qlog file is of; of a flow of a capture also the time-sequence graph of the end that sends.
+        that a qlog file is of; of a flow of a capture also the time-sequence graph of the end that
+        sends.
     json_file
         Write all numbers and sentences to this file.
     """
