@@ -98,7 +98,7 @@ impl Libwebrtc {
             aimd: Aimd::new(initial, bounds[0]),
             throughput: Throughput::default(),
             alr: Alr::new(initial),
-            by_loss: LossBased::new(initial, bounds),
+            by_loss: LossBased::new(bounds),
             probing: Probing::new(initial, bounds[1]),
             clusters: Clusters::default(),
             target: initial,
