@@ -2,20 +2,27 @@
 //! of its field trials).
 //!
 //! The trend of the delay and a rate that it bounds, a rate by losses, and probes, which are short bursts at
-//! a higher rate. Source files are named at each part. They were read in JumpingYang001/webrtc (a mirror of
-//! 2025; of the rate by losses, commit 068e6ba) and, as far as it lacks them, in str0m 0.23.1, which follows
-//! the revision 2bc24d4 of January 2026.
+//! a higher rate. Source files are named at each part. All of them were read in webrtc-sdk/webrtc (commit
+//! cd6792e, libwebrtc of April 2024, M125), and those with other rules since then in JumpingYang001/webrtc, a
+//! mirror of 2025: `loss_based_bwe_v2.cc` (commit 068e6ba), `probe_controller.cc` (0467d2b) and
+//! `goog_cc_network_control.cc` (6498208). Where the two differ, the later one is followed.
 //!
 //! Known deviations:
-//! - The round trip of the rate by delay is the mean of the longest ones of the last 32 reports, as with
-//!   feedback about packets alone (`packet_feedback_only_`).
+//! - The round trip of the rate by delay is that of each report on packets, without the time at the receiver;
+//!   libwebrtc has that of RTCP's reports, about once a second. Losses of the start are counted in reports on
+//!   packets once a second, as with feedback about packets alone (`packet_feedback_only_`).
 //! - A probe is padded with packets of media that were sent last, which libwebrtc prefers too; it never pads
-//!   with zeros. One that follows another within a second does not wait for media. Its packets leave one by
-//!   one at the probe's rate, not in pieces of 2 ms.
-//! - Until the rate by losses has three observations the delay alone decides; libwebrtc then has an older
-//!   rate by losses, from the second second on.
+//!   with zeros.
+//! - Until the rate by losses has three observations, the target follows the rate by delay in the first two
+//!   seconds without losses, and then stays below it; libwebrtc then has an older rate by losses.
 //! - There is no estimate of the network's state, no window, and no receiver's limit (REMB). The target has
-//!   no padding while losses limit it.
+//!   no padding while losses limit it (`GetPacingRates`, `kIncreaseUsingPadding`).
+//! - The pace is the default of the control. In a call libwebrtc's video asks for 1.1 times the target
+//!   (`kStrictPacingMultiplier` of `video_send_stream_impl.cc`), and its pacer lets what leaves in 40 ms go
+//!   at once (`kDefaultBurstInterval`), so that most frames are sent in one piece.
+//! - Times, rates and sizes are not rounded. libwebrtc has whole ms, and whole kbit/s in the capacity, in the
+//!   bias of the rate by losses and in the budget of application-limited regions.
+//! - `OnProcessInterval` is called from the first packet on, and not while nothing is sent for 10 s.
 
 mod aimd;
 mod alr;
@@ -24,8 +31,6 @@ mod loss;
 mod probing;
 mod throughput;
 mod trendline;
-
-use std::collections::VecDeque;
 
 use super::super::{Feedback, Limits, MediaControl, PacketReport};
 use super::Signal;
@@ -51,12 +56,13 @@ const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 /// `kStartPhase`, and `kLossUpdateInterval`.
 const START: Duration = Duration::from_secs(2);
 const LOSS_INTERVAL: Duration = Duration::from_secs(1);
-/// `kMaxFeedbackRttWindow`.
-const RTTS: usize = 32;
 /// `WebRTC-Bwe-MaxRttLimit`: above this round trip the rate falls to 0.8 each second, down to 5 kbit/s.
 const MAX_RTT: Duration = Duration::from_secs(3);
 const RTT_DROP: f64 = 0.8;
 const RTT_DROP_INTERVAL: Duration = Duration::from_secs(1);
+const RTT_DROP_FLOOR: f64 = 5e3;
+/// `kProbeDropThroughputFraction`.
+const PROBE_DROP: f64 = 0.85;
 
 /// Google Congestion Control of libwebrtc.
 #[derive(Debug)]
@@ -72,12 +78,16 @@ pub struct Libwebrtc {
     clusters: Clusters,
     /// The target in bit/s (`current_target_`).
     target: f64,
+    /// Whether losses limit the target.
+    loss_state: LossState,
+    /// Both as they were passed on last.
+    passed: Option<(f64, LossState)>,
     /// The rate by delay as a limit, from the first one on.
     by_delay: Option<f64>,
-    rtts: VecDeque<Duration>,
+    was_in_alr: bool,
     last_sent: Option<Time>,
     last_report: Option<Time>,
-    /// The last round trip without the receiver's delay, and when it was known.
+    /// The last round trip, and when it was known.
     propagation: Option<(Time, Duration)>,
     rtt_dropped: Option<Time>,
     /// Since when there are reports about losses, and whether any was lost then.
@@ -98,12 +108,14 @@ impl Libwebrtc {
             aimd: Aimd::new(initial, bounds[0]),
             throughput: Throughput::default(),
             alr: Alr::new(initial),
-            by_loss: LossBased::new(initial, bounds),
+            by_loss: LossBased::new(bounds),
             probing: Probing::new(initial, bounds[1]),
             clusters: Clusters::default(),
             target: initial,
+            loss_state: LossState::DelayBased,
+            passed: None,
             by_delay: None,
-            rtts: VecDeque::with_capacity(RTTS),
+            was_in_alr: false,
             last_sent: None,
             last_report: None,
             propagation: None,
@@ -120,17 +132,21 @@ impl Libwebrtc {
     /// `None` if nothing changed; and whether the delay has come down after over-use.
     fn follow_delay(
         &mut self,
-        feedback: &Feedback<'_>,
+        now: Time,
         arrived: &[PacketReport],
+        throughput: Option<f64>,
         probe: Option<f64>,
     ) -> (Option<bool>, bool) {
-        let now = feedback.now;
+        if arrived.is_empty() {
+            return (None, false);
+        }
+        // A reset ends under-use, too.
+        let mut before = self.trendline.usage();
         let is_stale = |last: Time| now.saturating_since(last) > STREAM_TIMEOUT;
         if self.last_report.replace(now).is_none_or(is_stale) {
             (self.groups, self.trendline) = (Groups::default(), Trendline::default());
         }
         let mut has_recovered = false;
-        let mut before = self.trendline.usage();
         for packet in arrived {
             let Some((arrival, _)) = packet.arrival else { continue };
             if let Some(delta) = self.groups.on_packet(packet.sent, arrival, now) {
@@ -139,7 +155,7 @@ impl Libwebrtc {
             has_recovered |= before == Signal::UnderUse && self.trendline.usage() == Signal::Normal;
             before = self.trendline.usage();
         }
-        let (usage, throughput) = (self.trendline.usage(), self.throughput.rate());
+        let usage = self.trendline.usage();
         match (usage, throughput, probe) {
             (Signal::OverUse, Some(rate), _) if self.aimd.may_reduce(now, rate) => {
                 self.aimd.update(now, usage, throughput);
@@ -162,6 +178,13 @@ impl Libwebrtc {
         }
     }
 
+    /// A probe's result is no less than 0.85 of what arrives, unless the rate by delay was
+    /// (`WebRTC-Bwe-LimitProbesLowerThanThroughputEstimate`, which is on by default).
+    fn bounded(&self, probe: f64, throughput: Option<f64>) -> f64 {
+        let least = throughput.map(|rate| self.by_delay.unwrap_or(0.0).min(PROBE_DROP * rate));
+        probe.max(least.unwrap_or(0.0))
+    }
+
     /// `UpdatePacketsLost`, once a second.
     fn count_losses(&mut self, feedback: &Feedback<'_>) {
         let lost = feedback.packets.iter().filter(|packet| packet.arrival.is_none()).count();
@@ -180,19 +203,37 @@ impl Libwebrtc {
         }
     }
 
+    /// The rate by delay has changed; that of a probe is the target at once (`SetSendBitrate`,
+    /// `UpdateDelayBasedEstimate`).
+    fn take_delay(&mut self, is_probe: bool) {
+        let rate = self.aimd.rate();
+        if is_probe {
+            self.by_delay = None;
+            self.set_target(rate);
+        }
+        self.by_delay = Some(rate);
+        self.set_target(self.target);
+    }
+
     /// `SendSideBandwidthEstimation::UpdateEstimate`.
     fn follow_limits(&mut self, now: Time) {
         if self.is_rtt_too_long(now) {
-            if self.rtt_dropped.is_none_or(|last| now.saturating_since(last) >= RTT_DROP_INTERVAL) {
+            let is_due = self.rtt_dropped.is_none_or(|last| now.saturating_since(last) >= RTT_DROP_INTERVAL);
+            if is_due && self.target > RTT_DROP_FLOOR {
                 self.rtt_dropped = Some(now);
-                self.set_target(self.target * RTT_DROP);
+                self.set_target((self.target * RTT_DROP).max(RTT_DROP_FLOOR));
+            } else {
+                self.set_target(self.target);
             }
             return;
         }
         let by_loss = self.by_loss.result();
         let is_start = self.losses_since.is_none_or(|first| now.saturating_since(first) < START);
         let rate = match by_loss {
-            Some((rate, _)) if self.has_losses.is_some() => rate,
+            Some((rate, state)) if self.has_losses.is_some() => {
+                self.loss_state = state;
+                rate
+            }
             // Without losses the first seconds trust the delay, and the probes.
             None if is_start && self.has_losses != Some(true) => {
                 self.target.max(self.by_delay.unwrap_or(0.0))
@@ -218,17 +259,30 @@ impl Libwebrtc {
 
     /// `MaybeTriggerOnNetworkChanged`.
     fn pass_on(&mut self, now: Time) {
+        self.passed = Some((self.target, self.loss_state));
         self.alr.set_target(self.target);
-        let cause = match (self.trendline.usage(), self.by_loss.result()) {
-            (Signal::OverUse | Signal::UnderUse, _) => Cause::Congestion,
-            _ if self.is_rtt_too_long(now) => Cause::Congestion,
-            (_, Some((_, LossState::Decreasing))) => Cause::Congestion,
-            (_, Some((_, LossState::Increasing))) => Cause::LossIncreasing,
-            _ => Cause::Delay,
+        // `GetBandwidthLimitedCause`: there is no probe while losses limit the rate, whether it falls or
+        // grows.
+        let is_even = self.trendline.usage() == Signal::Normal && !self.is_rtt_too_long(now);
+        let cause = if is_even && self.loss_state == LossState::DelayBased {
+            Cause::Delay
+        } else {
+            Cause::Congestion
         };
         let probes = self.probing.set_estimate(now, self.target, cause);
         self.clusters.request(now, &probes);
     }
+}
+
+/// The shortest round trip of a report, without the time until its last packet arrived
+/// (`min_propagation_rtt`). The packets are in the order in which they arrived.
+fn propagation_rtt(now: Time, arrived: &[PacketReport]) -> Option<Duration> {
+    let (last, _) = arrived.last()?.arrival?;
+    let rtt = |packet: &PacketReport| {
+        let (at, _) = packet.arrival?;
+        Some(now.saturating_since(packet.sent).saturating_sub(last.saturating_since(at)))
+    };
+    arrived.iter().filter_map(rtt).min()
 }
 
 impl MediaControl for Libwebrtc {
@@ -246,41 +300,34 @@ impl MediaControl for Libwebrtc {
     /// `OnTransportPacketsFeedback`.
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let now = feedback.now;
+        if feedback.packets.is_empty() {
+            return;
+        }
         let mut arrived: Vec<PacketReport> =
             feedback.packets.iter().filter(|packet| packet.arrival.is_some()).copied().collect();
         arrived.sort_by_key(|packet| packet.arrival.map(|(at, _)| at));
-        if arrived.is_empty() {
-            return;
+        if let Some(rtt) = propagation_rtt(now, &arrived) {
+            self.propagation = Some((now, rtt));
+            self.aimd.set_rtt(feedback.rtt);
         }
-        let longest = arrived.iter().map(|packet| now.saturating_since(packet.sent)).max();
-        if self.rtts.len() == RTTS {
-            self.rtts.pop_front();
-        }
-        self.rtts.extend(longest);
-        let sum: u64 = self.rtts.iter().map(|rtt| rtt.as_nanos()).sum();
-        self.aimd.set_rtt(Duration::from_nanos(sum / self.rtts.len() as u64));
-        self.propagation = Some((now, feedback.rtt));
         self.count_losses(feedback);
         let since = self.alr.since();
-        self.probing.set_alr(now, since);
+        if std::mem::replace(&mut self.was_in_alr, since.is_some()) && since.is_none() {
+            self.probing.on_alr_ended(now);
+        }
         for packet in &arrived {
             if let Some((arrival, _)) = packet.arrival {
                 self.throughput.on_packet(packet.sent, arrival, packet.size);
             }
         }
-        if let Some(rate) = self.throughput.rate() {
+        let throughput = self.throughput.rate();
+        if let Some(rate) = throughput {
             self.by_loss.set_throughput(rate);
         }
-        let probe = self.clusters.on_arrivals(arrived.iter());
-        let (change, has_recovered) = self.follow_delay(feedback, &arrived, probe);
+        let probe = self.clusters.on_arrivals(arrived.iter()).map(|rate| self.bounded(rate, throughput));
+        let (change, has_recovered) = self.follow_delay(now, &arrived, throughput, probe);
         if let Some(is_probe) = change {
-            let rate = self.aimd.rate();
-            if is_probe {
-                self.by_delay = None;
-                self.set_target(rate);
-            }
-            self.by_delay = Some(rate);
-            self.set_target(self.target);
+            self.take_delay(is_probe);
         }
         let by_delay = self.by_delay.unwrap_or(f64::INFINITY);
         self.by_loss.update(feedback.packets, by_delay, since.is_some());
@@ -289,6 +336,7 @@ impl MediaControl for Libwebrtc {
             self.pass_on(now);
         }
         if has_recovered {
+            self.probing.set_alr(since);
             let probes = self.probing.on_recovered(now);
             self.clusters.request(now, &probes);
         }
@@ -304,12 +352,11 @@ impl MediaControl for Libwebrtc {
     /// `OnProcessInterval`.
     fn on_timeout(&mut self, now: Time) {
         self.processed = now;
-        let before = self.target;
         self.follow_limits(now);
-        self.probing.set_alr(now, self.alr.since());
+        self.probing.set_alr(self.alr.since());
         let probes = self.probing.on_timeout(now);
         self.clusters.request(now, &probes);
-        if self.target != before {
+        if self.passed != Some((self.target, self.loss_state)) {
             self.pass_on(now);
         }
     }

@@ -1,4 +1,10 @@
-//! When to probe, and at which rate (`probe_controller.cc`).
+//! When to probe, and at which rate (`probe_controller.cc`, as of 2025, commit 0467d2b: a probe at the
+//! highest rate asks for no further one).
+//!
+//! Known deviations, all decisions of the application there: it is always probed for while the application
+//! sends little (`EnablePeriodicAlrProbing`, which a call's audio asks for); what its streams can use at most
+//! bounds no probe and begins none (`OnMaxTotalAllocatedBitrate`); and first probes are not repeated
+//! (`EnableRepeatedInitialProbing`).
 
 use crate::time::{Duration, Time};
 
@@ -8,8 +14,6 @@ const FURTHER: f64 = 2.0;
 const IN_ALR: f64 = 2.0;
 /// `further_probe_threshold`.
 const THRESHOLD: f64 = 0.7;
-/// `loss_limited_probe_scale`.
-const LOSS_LIMITED: f64 = 1.5;
 /// `kMaxWaitingTimeForProbingResult`, `alr_probing_interval`.
 const WAIT: Duration = Duration::from_secs(1);
 const ALR_INTERVAL: Duration = Duration::from_secs(5);
@@ -29,8 +33,6 @@ pub(super) enum Cause {
     Delay,
     /// A delay that grows or falls, or losses: no probe is sent.
     Congestion,
-    /// Losses, and the estimate grows.
-    LossIncreasing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,11 +81,14 @@ impl Probing {
         self.initiate(now, &INITIAL.map(|scale| scale * self.estimate), true)
     }
 
-    pub(super) fn set_alr(&mut self, now: Time, since: Option<Time>) {
-        if self.alr_since.is_some() && since.is_none() {
-            self.alr_ended = Some(now);
-        }
+    /// `SetAlrStartTimeMs`.
+    pub(super) const fn set_alr(&mut self, since: Option<Time>) {
         self.alr_since = since;
+    }
+
+    /// `SetAlrEndedTimeMs`.
+    pub(super) const fn on_alr_ended(&mut self, now: Time) {
+        self.alr_ended = Some(now);
     }
 
     /// `SetEstimatedBitrate`.
@@ -134,13 +139,11 @@ impl Probing {
 
     /// `InitiateProbing`: the rates at which to probe.
     fn initiate(&mut self, now: Time, rates: &[f64], further: bool) -> Vec<f64> {
-        let max = match self.cause {
-            Cause::Congestion => return Vec::new(),
-            Cause::LossIncreasing => self.max.min(LOSS_LIMITED * self.estimate),
-            Cause::Delay => self.max,
-        };
-        let probes: Vec<f64> = rates.iter().map(|rate| rate.min(max)).collect();
-        let may_go_on = further && rates.iter().all(|&rate| rate < max);
+        if self.cause == Cause::Congestion {
+            return Vec::new();
+        }
+        let probes: Vec<f64> = rates.iter().map(|rate| rate.min(self.max)).collect();
+        let may_go_on = further && rates.iter().all(|&rate| rate < self.max);
         self.initiated = now;
         self.state = match probes.last() {
             Some(last) if may_go_on => State::Waiting(THRESHOLD * last),
@@ -174,24 +177,37 @@ mod tests {
     fn in_a_limited_region_it_doubles_every_five_seconds_and_not_during_congestion() {
         let mut probing = Probing::new(300e3, 10e6);
         probing.begin(ms(0));
-        probing.set_alr(ms(2_000), Some(ms(2_000)));
+        probing.set_alr(Some(ms(2_000)));
         assert!(probing.on_timeout(ms(6_999)).is_empty());
         assert_eq!(probing.on_timeout(ms(7_000)), [600e3]);
         assert!(probing.on_timeout(ms(9_000)).is_empty());
         probing.set_estimate(ms(9_000), 300e3, Cause::Congestion);
         assert!(probing.on_timeout(ms(20_000)).is_empty());
-        probing.set_estimate(ms(20_000), 300e3, Cause::LossIncreasing);
-        assert_eq!(probing.on_timeout(ms(20_000)), [450e3]);
+        probing.set_estimate(ms(20_000), 300e3, Cause::Delay);
+        assert_eq!(probing.on_timeout(ms(20_000)), [600e3]);
     }
 
     #[test]
     fn after_a_large_drop_most_of_the_old_rate_is_probed_once() {
         let mut probing = Probing::new(2e6, 2e6);
         probing.begin(ms(0));
-        probing.set_alr(ms(5_000), Some(ms(5_000)));
+        probing.set_alr(Some(ms(5_000)));
         probing.set_estimate(ms(6_000), 1e6, Cause::Congestion);
         probing.set_estimate(ms(6_100), 1e6, Cause::Delay);
         assert_eq!(probing.on_recovered(ms(7_000)), [1.7e6]);
         assert!(probing.on_recovered(ms(7_100)).is_empty());
+    }
+
+    #[test]
+    fn a_large_drop_is_probed_for_up_to_three_seconds_after_a_limited_region() {
+        let recovered = |at| {
+            let mut probing = Probing::new(2e6, 2e6);
+            probing.begin(ms(0));
+            probing.set_estimate(ms(6_000), 1e6, Cause::Delay);
+            probing.on_alr_ended(ms(6_000));
+            probing.on_recovered(at)
+        };
+        assert_eq!(recovered(ms(8_999)), [1.7e6]);
+        assert!(recovered(ms(9_000)).is_empty());
     }
 }

@@ -1,5 +1,8 @@
-//! A sender over a link of one rate and 50 ms each way: what the parts do together.
+//! What the parts do together: single rules, and a sender over a link of one rate and 50 ms each way.
 
+use std::collections::VecDeque;
+
+use super::super::Change;
 use super::*;
 use crate::flow::Ecn;
 
@@ -121,4 +124,100 @@ fn without_reports_the_target_falls_after_three_seconds() {
     link.next_report = Time::NEVER;
     let after = link.run(15);
     assert!(after < 0.7 * before, "{before} {after}");
+}
+
+fn ms(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+/// A packet that was sent and arrived then, or was lost.
+fn packet(sent: u64, arrived: Option<u64>) -> PacketReport {
+    PacketReport { sent: ms(sent), size: 1_250, arrival: arrived.map(|at| (ms(at), Ecn::NotEct)) }
+}
+
+fn control() -> Libwebrtc {
+    Libwebrtc::new(300e3, [150e3, 5e6])
+}
+
+#[test]
+fn a_probe_shows_no_less_than_most_of_what_arrives_or_the_rate_by_delay() {
+    let mut control = control();
+    assert_eq!(control.bounded(300e3, Some(900e3)), 300e3, "there is no rate by delay yet");
+    control.by_delay = Some(1e6);
+    assert_eq!(control.bounded(300e3, Some(900e3)), 765e3);
+    assert_eq!(control.bounded(1.5e6, Some(900e3)), 1.5e6);
+    assert_eq!(control.bounded(300e3, None), 300e3);
+    control.by_delay = Some(500e3);
+    assert_eq!(control.bounded(300e3, Some(900e3)), 500e3, "it never raises the rate");
+}
+
+#[test]
+fn no_probe_is_sent_while_losses_limit_the_rate_though_it_grows() {
+    for (state, count) in [(LossState::Increasing, 0), (LossState::Decreasing, 0), (LossState::DelayBased, 2)]
+    {
+        let mut control = control();
+        control.loss_state = state;
+        control.pass_on(ms(1));
+        assert_eq!(control.probing.begin(ms(2)).len(), count, "{state:?}");
+    }
+}
+
+#[test]
+fn the_round_trip_has_no_time_at_the_receiver() {
+    let mut control = control();
+    let packets = [packet(1_000, Some(1_025)), packet(1_100, Some(1_125))];
+    // The report is made 55 ms after the last arrival.
+    let rtt = Duration::from_millis(50);
+    control.on_feedback(&Feedback { now: ms(1_205), rtt, packets: &packets });
+    control.aimd.set_rate(ms(1_205), 1e6);
+    assert!(!control.aimd.may_reduce(ms(1_254), 1e6) && control.aimd.may_reduce(ms(1_255), 1e6));
+    // That of the back-off counts the time since the last arrival, which libwebrtc does not know.
+    assert_eq!(control.propagation, Some((ms(1_205), Duration::from_millis(105))));
+}
+
+#[test]
+fn a_report_about_losses_alone_counts() {
+    let mut control = control();
+    let packets: Vec<_> = (0..30).map(|number| packet(1_000 + 10 * number, None)).collect();
+    let rtt = Duration::from_millis(100);
+    control.on_feedback(&Feedback { now: ms(1_500), rtt, packets: &packets });
+    assert_eq!((control.has_losses, control.propagation), (Some(true), None));
+}
+
+#[test]
+fn a_stream_that_times_out_in_under_use_has_recovered() {
+    let mut control = control();
+    for group in 0..60 {
+        let arrived = if group < 30 { 20.0 } else { 14.0 };
+        control.trendline.update(&Change { sent: 20.0, arrived }, ms(20 * group));
+    }
+    assert_eq!(control.trendline.usage(), Signal::UnderUse);
+    control.last_report = Some(ms(1_200));
+    let arrived = [packet(3_150, Some(3_200))];
+    assert_eq!(control.follow_delay(ms(3_250), &arrived, None, None), (Some(false), true));
+}
+
+#[test]
+fn what_a_report_changed_is_passed_on_by_the_next_timeout_at_the_latest() {
+    let mut control = control();
+    control.on_timeout(ms(25));
+    assert_eq!(control.passed, Some((300e3, LossState::DelayBased)));
+    // A report on over-use that is not acted upon changes the target by losses only.
+    control.target = 250e3;
+    control.on_timeout(ms(50));
+    assert_eq!(control.passed, Some((250e3, LossState::DelayBased)));
+}
+
+#[test]
+fn a_long_round_trip_takes_the_rate_down_to_5_kbit_per_s() {
+    let mut control = Libwebrtc::new(6e3, [1e3, 5e6]);
+    control.propagation = Some((ms(0), Duration::from_secs(4)));
+    control.follow_limits(ms(1_000));
+    assert_eq!(control.target, 5e3);
+    control.follow_limits(ms(3_000));
+    assert_eq!(control.target, 5e3);
+    // Between two drops the limits hold.
+    control.by_delay = Some(4e3);
+    control.follow_limits(ms(3_100));
+    assert_eq!(control.target, 4e3);
 }

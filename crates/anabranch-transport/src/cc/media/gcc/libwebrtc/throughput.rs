@@ -28,7 +28,7 @@ impl Throughput {
         let place = self.window.partition_point(|&(_, before, _)| before <= arrived);
         self.window.insert(place, (sent, arrived, f64::from(size) * 8.0));
         if self.window.back().is_some_and(|last| ms_between(arrived, last.1) > MAX_REORDERING_MS) {
-            self.window.clear();
+            *self = Self::default();
         }
         while self.is_too_long() {
             let first = self.window.pop_front().map(|(sent, ..)| sent);
@@ -66,7 +66,8 @@ impl Throughput {
             return Some(receiving);
         }
         let earliest = sent.clone().map(|packet| packet.0).min()?;
-        let latest = sent.clone().max_by_key(|packet| packet.0)?;
+        // Of packets that were sent at the same time the first one is left out.
+        let latest = sent.clone().rev().max_by_key(|packet| packet.0)?;
         let bits: f64 = sent.map(|packet| packet.2).sum();
         let sending = (bits - latest.2) / ms_between(earliest, latest.0).max(1.0) * 1e3;
         Some(receiving.min(sending))
@@ -106,5 +107,32 @@ mod tests {
         }
         // 20 packets and more, over at most 5 s.
         assert!((throughput.rate().unwrap() - 10_000.0).abs() < 600.0, "{:?}", throughput.rate());
+    }
+
+    #[test]
+    fn of_packets_that_were_sent_together_the_first_one_is_left_out() {
+        let mut throughput = Throughput::default();
+        for number in 0..10 {
+            let at = Time::from_millis(10 * number.min(8));
+            let size = if number == 9 { 125 } else { 1_250 };
+            throughput.on_packet(at, Time::from_millis(5 * number), size);
+        }
+        // 91,000 bits less 10,000 of the ninth packet, in 80 ms.
+        assert_eq!(throughput.rate(), Some(1.012_5e6));
+    }
+
+    #[test]
+    fn arrivals_that_jump_back_by_more_than_a_second_begin_anew() {
+        let mut throughput = Throughput::default();
+        for number in 0..30 {
+            let at = Time::from_millis(100 * number);
+            throughput.on_packet(at, at, 125);
+        }
+        assert!(throughput.discarded.is_some());
+        let late = Time::from_millis(10_000);
+        throughput.on_packet(late, late, 1_250);
+        let early = Time::from_millis(5_000);
+        throughput.on_packet(early, early, 1_250);
+        assert_eq!((throughput.rate(), throughput.discarded), (None, None));
     }
 }
