@@ -155,8 +155,10 @@ class Explanation:
 
         scenario = self.result.scenario.name
         if self.video is not None:
+            from anabranch.explain import video_figure  # noqa: PLC0415 - slow to import
+
             title = f"{scenario}: the frames of {plots.shortened(self.flow.name)}"
-            return self.video.figure(self.result, title)
+            return video_figure.draw(self.video, self.result, title)
         if self.call is not None and not self.flow.sender.paths:
             return run_plots.delays(self.result, self.call.flow, self.call.side)
         sender = self.flow.sender

@@ -8,7 +8,7 @@ frames, `packets` what became of each of their packets, and of each time one was
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,9 +18,6 @@ from anabranch.explain.calls import FATES
 from anabranch.explain.causes import Cause
 from anabranch.studies.result import Result
 from anabranch.support import terminal, wording
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RELEVANT = 1.0
 """Percent of the time from which on the frozen part is worth mending."""
@@ -209,12 +206,6 @@ class Video:
                 for freeze in self.freezes
             ],
         }
-
-    def figure(self, result: Result, title: str) -> "Figure":
-        """Draws the frames' delays with the freezes, and the rates."""
-        from anabranch.explain import video_figure  # noqa: PLC0415 - slow to import
-
-        return video_figure.draw(self, result, title)
 
 
 def is_video(settings: Tree) -> bool:

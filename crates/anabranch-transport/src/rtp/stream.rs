@@ -8,7 +8,8 @@ pub(super) fn extend(near: u64, sequence: u16) -> u64 {
     near.saturating_add_signed(distance.into())
 }
 
-/// What is known of each number from `first` on, up to the highest one: its default as long as that is nothing.
+/// What is known of each number from `first` on, up to the highest one: its default as long as that is
+/// nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Numbered<T> {
     pub(super) first: u64,

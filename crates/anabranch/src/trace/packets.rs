@@ -29,8 +29,8 @@ declare! {
     PAYLOAD_BYTES = "payload_bytes": Bytes;
     /// What it carries, such as `data`, `sack` or `syn`.
     KIND = "kind": Words;
-    /// The first TSN, or the first byte of a stream or of what is sent over UDP, in it, or the number of QUIC's
-    /// last packet in it; -1 where there is none.
+    /// The first TSN, or the first byte of a stream or of what is sent over UDP, in it, or the number of
+    /// QUIC's last packet in it; -1 where there is none.
     TSN = "tsn": One;
     /// The next TSN or byte of the stream that its sender expects; -1 where it says nothing of that.
     ACK = "ack": One;
