@@ -68,7 +68,7 @@ impl Body {
             Self::Rtcp(datagram) => (datagram.packets.first().map_or("rtcp", rtcp::Packet::name), None),
             Self::Sctp(packet) => packet.describe(),
             Self::Tcp(segment) => segment.describe(),
-            Self::Udp(datagram) => (datagram.name(), Some(datagram.offset as u32)),
+            Self::Udp(datagram) => (datagram.name(), u32::try_from(datagram.offset).ok()),
         }
     }
 
