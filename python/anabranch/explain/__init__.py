@@ -150,13 +150,11 @@ class Explanation:
 
     def figure(self) -> "Figure":
         """Draws the accounts over time; of a video its frames, of a call over UDP their delays."""
-        from anabranch.explain import figure  # noqa: PLC0415 - slow to import
+        from anabranch.explain import figure, video_figure  # noqa: PLC0415 - slow to import
         from anabranch.figures import plots, run_plots  # noqa: PLC0415 - slow to import
 
         scenario = self.result.scenario.name
         if self.video is not None:
-            from anabranch.explain import video_figure  # noqa: PLC0415 - slow to import
-
             title = f"{scenario}: the frames of {plots.shortened(self.flow.name)}"
             return video_figure.draw(self.video, self.result, title)
         if self.call is not None and not self.flow.sender.paths:

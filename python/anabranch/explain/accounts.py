@@ -172,11 +172,22 @@ class Flow:
         settings: Tree = self.settings["transport"]
         return self.settings.get("transport_to", settings) if side == "b" else settings
 
+    def section(self, side: str) -> str:
+        """The part of their name in front of the scalars of what a side sends: `call.a_to_b`."""
+        if self.settings["app"]["direction"] != "both":
+            return self.name
+        return f"{self.name}.{'a_to_b' if side == 'a' else 'b_to_a'}"
+
     def buffer(self, side: str, key: str) -> float:
         """The size of a buffer in bytes; NaN where the scenario leaves it to the profile."""
         transport = self.transport(side)
         size = transport.get(key, transport.get("tcp", {}).get(key))
         return math.nan if size is None else octets(size)
+
+
+def is_open_loop(settings: Tree) -> bool:
+    """Whether a flow's transport is no connection, so that nothing but its pace holds it back."""
+    return not can(settings["transport"]["kind"]).flow_control
 
 
 def choose(tree: Tree, asked: str | None) -> str:
@@ -234,9 +245,8 @@ class _Reader:
         self.sections = {side: f"{section}.{side}" for side in ("a", "b")}
 
     def flow(self) -> Flow:
-        kind, app = self.settings["transport"]["kind"], self.settings["app"]["kind"]
-        is_judged_by_frames = app in {"voip", "video"} and not can(kind).flow_control
-        if self.limits.is_empty() and not is_judged_by_frames:
+        has_frames = self.settings["app"]["kind"] in {"voip", "video"}
+        if self.limits.is_empty() and not (has_frames and is_open_loop(self.settings)):
             raise AnabranchError(
                 f"flow `{self.name}`: there is no connection to account for; use one over tcp, "
                 "sctp, mptcp or quic that is open while the run lasts, or a call or a video over "

@@ -16,12 +16,11 @@ import numpy as np
 import polars as pl
 
 from anabranch import _engine
-from anabranch.explain.accounts import Flow, Tree
+from anabranch.explain.accounts import Flow, Tree, is_open_loop
 from anabranch.explain.causes import Cause
 from anabranch.studies import frames
 from anabranch.studies.result import Result
 from anabranch.support import terminal
-from anabranch.support.transports import can
 
 RELEVANT = 0.1
 """MOS from which on a cause is worth mending; advice uses the same threshold."""
@@ -214,8 +213,8 @@ def is_call(settings: Tree) -> bool:
 
 def worst(result: Result, flow: Flow) -> Call | None:
     """The direction of a call that is worth less; None if no frame of the call was heard."""
-    sides = result.traces["frames"].filter(pl.col("flow") == flow.name)["side"].unique().to_list()
-    calls = [_Direction(result, flow, side).call() for side in sorted(sides)]
+    sides = frames.sides(result, flow.name)
+    calls = [_Direction(result, flow, side).call() for side in sides]
     return min(calls, key=lambda call: call.mos, default=None)
 
 
@@ -226,8 +225,7 @@ class _Direction:
         self.flow, self.side = flow, side
         self.app = flow.settings["app"]
         self.names: list[str] = flow.settings["paths"]
-        both = {"a": "a_to_b", "b": "b_to_a"}[side]
-        self.section = f"{flow.name}.{both}" if self.app["direction"] == "both" else flow.name
+        self.section = flow.section(side)
         self.summary = result.summary
         self.frames = frames.carried(result, flow.name, side)
         self.limits = result.traces["limits"].filter(
@@ -305,7 +303,7 @@ class _Direction:
         start = row["created_s"]
         later = self.sent[np.searchsorted(self.sent, start) :]
         end = row["sent_s"] or (float(later[0]) if len(later) else math.inf)
-        if not can(self.flow.transport(self.side)["kind"]).flow_control:
+        if is_open_loop(self.flow.settings):
             # Nothing holds such a frame back: it was lost, and is sent once more.
             return ("again", self._name(row["path"]))
         path = next((path for time, path in reversed(self.primary) if time <= start), None)

@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.explain.accounts import Flow, Tree, down_until, settings_of, up_of
+from anabranch.explain.accounts import (
+    Flow,
+    Tree,
+    down_until,
+    is_open_loop,
+    settings_of,
+    up_of,
+)
 from anabranch.explain.calls import FATES
 from anabranch.explain.causes import Cause
+from anabranch.studies import frames
 from anabranch.studies.result import Result
 from anabranch.support import terminal, wording
 
@@ -54,11 +62,8 @@ _ADVICE_LOSS = {
 """By whether the flow has several paths."""
 _WITHOUT_NACK = "With `nack` lost packets would be sent again."
 
-MEDIA = ("datagram", "retransmission")
-"""The kinds of packets that carry frames."""
-
-_MENDED = {"retransmission": "a packet sent again", "key_frame": "a key frame", "itself": ""}
-"""What ended a freeze, in words."""
+_MENDED = {"retransmission": "a packet sent again", "key_frame": "a key frame"}
+"""What ended a freeze, in words, where it was not what was late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +134,21 @@ class Video:
         every = (freeze for part in self.parts for freeze in part.freezes)
         return sorted(every, key=lambda freeze: freeze.start_s)
 
+    @property
+    def seconds(self) -> float:
+        """How long the picture stood still."""
+        return sum(part.seconds for part in self.parts)
+
+    def _share(self, part: Part) -> str:
+        return f"{100 * part.seconds / self.seconds:.0f} %"
+
     def table(self, width: int) -> Any:
         """The causes, for a terminal of this width."""
-        total = sum(part.seconds for part in self.parts)
         rows = [
-            (part.text, str(len(part.freezes)), _seconds(part.seconds), _share(part.seconds, total))
+            (part.text, str(len(part.freezes)), _seconds(part.seconds), self._share(part))
             for part in self.parts
         ]
-        rows.append(("together", str(len(self.freezes)), _seconds(total), ""))
+        rows.append(("together", str(len(self.freezes)), _seconds(self.seconds), ""))
         heads = ("stood still for", "freezes", "seconds", "of the frozen time")
         return terminal.side_by_side(heads, rows, width, 1)
 
@@ -154,22 +166,21 @@ class Video:
         return [Cause("nothing", "", text, "")]
 
     def _cause(self, part: Part, alone: Sequence[tuple[str, float]]) -> Cause:
-        total = sum(part.seconds for part in self.parts)
         ends = [
             f"{count} ended with {words}"
             for kind, words in _MENDED.items()
-            if words and (count := sum(freeze.ended_by == kind for freeze in part.freezes))
+            if (count := sum(freeze.ended_by == kind for freeze in part.freezes))
         ]
         text = (
             f"{part.text}: {wording.counted(len(part.freezes), 'freeze')}, "
-            f"{_seconds(part.seconds)} s ({_share(part.seconds, total)} of the frozen time)"
+            f"{_seconds(part.seconds)} s ({self._share(part)} of the frozen time)"
         )
         text = "; ".join([text, ", ".join(ends)] if ends else [text]) + "."
         advice = _ADVICE_LOSS[self.has_several] if part.kind == "loss" else _ADVICE[part.kind]
         if part.kind in {"loss", "queue"} and not self.has_nack:
             advice = f"{_WITHOUT_NACK} {advice}"
-        better = [one for one in alone if one[1] <= self.frozen_percent - RELEVANT]
-        better = [one for one in better if one[0] != part.path]
+        enough = self.frozen_percent - RELEVANT
+        better = [one for one in alone if one[0] != part.path and one[1] <= enough]
         if part.path and better:
             path, percent = min(better, key=lambda one: one[1])
             advice = f"Prefer {path}, alone frozen for {percent:.2f} %. {advice}"
@@ -210,14 +221,13 @@ class Video:
 
 def is_video(settings: Tree) -> bool:
     """Whether a flow is a video whose packets can be told from its frames."""
-    kinds = {"rtp", "udp"}
-    return settings["app"]["kind"] == "video" and settings["transport"]["kind"] in kinds
+    return settings["app"]["kind"] == "video" and is_open_loop(settings)
 
 
 def worst(result: Result, flow: Flow) -> Video | None:
     """The direction that stands still for longer; None if no frame was made."""
-    sides = result.traces["frames"].filter(pl.col("flow") == flow.name)["side"].unique().to_list()
-    videos = [_Direction(result, flow, side).video() for side in sorted(sides)]
+    sides = frames.sides(result, flow.name)
+    videos = [_Direction(result, flow, side).video() for side in sides]
     return max(videos, key=lambda video: video.frozen_percent, default=None)
 
 
@@ -226,9 +236,7 @@ class _Direction:
 
     def __init__(self, result: Result, flow: Flow, side: str) -> None:
         self.flow, self.side = flow, side
-        app = flow.settings["app"]
-        both = {"a": "a_to_b", "b": "b_to_a"}[side]
-        self.section = f"{flow.name}.{both}" if app["direction"] == "both" else flow.name
+        self.section = flow.section(side)
         self.summary = result.summary
         self.names: list[str] = flow.settings["paths"]
         of_side = (pl.col("flow") == flow.name) & (pl.col("side") == side)
@@ -244,7 +252,7 @@ class _Direction:
         self.packets = (
             result.traces["packets"]
             .with_row_index("row")
-            .filter(of_side & pl.col("kind").is_in(MEDIA) & ~pl.col("is_copy"))
+            .filter(of_side & pl.col("kind").is_in(frames.DATA) & ~pl.col("is_copy"))
             .sort("tsn", "sent_s", maintain_order=True)
         )
 
@@ -320,7 +328,3 @@ class _Direction:
 
 def _seconds(value: float) -> str:
     return wording.number(value, 3)
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.0f} %"

@@ -6,8 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from anabranch.explain.video import KINDS, MEDIA, Video
+from anabranch.explain.video import KINDS, Video
 from anabranch.figures import plots
+from anabranch.studies import frames
 from anabranch.studies.result import Result
 
 _COLOURS = dict(zip(KINDS, plots.COLOURS, strict=False))
@@ -35,16 +36,16 @@ def draw(video: Video, result: Result, title: str) -> Figure:
 def _frames(axes: Axes, video: Video, result: Result) -> None:
     for freeze in video.freezes:
         axes.axvspan(freeze.start_s, freeze.end_s, color=_COLOURS[freeze.kind], alpha=0.5, lw=0)
-    frames = _of(video, result.traces["frames"]).filter(pl.col("played_s").is_not_nan())
-    delays = (frames["played_s"] - frames["created_s"]) * 1e3
-    axes.plot(frames["played_s"], delays, ".", color=plots.QUIET, markersize=2, gid="frames")
+    shown = _of(video, result.traces["frames"]).filter(pl.col("played_s").is_not_nan())
+    delays = (shown["played_s"] - shown["created_s"]) * 1e3
+    axes.plot(shown["played_s"], delays, ".", color=plots.QUIET, markersize=2, gid="frames")
     if delays.len():
         plots.logarithmic(axes.yaxis)
     axes.set_ylabel("a frame's delay (ms)")
 
 
 def _rates(axes: Axes, video: Video, result: Result) -> None:
-    packets = _of(video, result.traces["packets"]).filter(pl.col("kind").is_in(MEDIA))
+    packets = _of(video, result.traces["packets"]).filter(pl.col("kind").is_in(frames.DATA))
     until = result.summary["run.simulated_s"]
     edges = np.arange(0, until + _BIN_S, _BIN_S)
     media = _of(video, result.traces["media"])
@@ -57,12 +58,12 @@ def _rates(axes: Axes, video: Video, result: Result) -> None:
             color=plots.QUIET,
             label="target of the control",
         )
-    for fate, colour, label in (
-        ("delivered", plots.COLOURS[2], "arrived, with headers"),
-        ("", plots.COLOURS[6], "lost"),
+    has_arrived = pl.col("fate") == "delivered"
+    for own, colour, label in (
+        (packets.filter(has_arrived), plots.COLOURS[2], "arrived, with headers"),
+        (packets.filter(~has_arrived), plots.COLOURS[6], "lost"),
     ):
-        own = packets.filter((pl.col("fate") == "delivered") == bool(fate))
-        if fate or own.height:
+        if own.height:
             sums, _ = np.histogram(own["sent_s"], bins=edges, weights=own["size_bytes"])
             axes.stairs(sums * 8e-6 / _BIN_S, edges, color=colour, label=label)
     axes.set_ylabel("Mbit/s")

@@ -20,6 +20,12 @@ _TYPES: dict[str, type[pl.DataType]] = {
 }
 
 
+def sides(result: Result, flow: str) -> list[str]:
+    """The sides of a flow that sent frames, in a traced run."""
+    own = result.traces["frames"].filter(pl.col("flow") == flow)
+    return sorted(own["side"].unique().to_list())
+
+
 def carried(result: Result, flow: str, side: str) -> pl.DataFrame:
     """The frames of one sender with the packet that each went in, for a traced run.
 
