@@ -269,7 +269,8 @@ impl World {
         }
     }
 
-    /// Does the next thing; false if there is nothing left.
+    /// Does the next thing; false if there is nothing left. Datagrams that arrive at the same time are read
+    /// before their host is asked for anything, as from a socket.
     fn step(&mut self) -> bool {
         let arrival = self.network.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
         let timers = [0, 1].map(|host| self.hosts[host].next_timeout());
@@ -279,13 +280,19 @@ impl World {
         }
         self.now = self.now.max(next);
         if arrival <= next {
-            let (_, (to, ecn, mut datagram)) = self.network.pop_first().expect("it is there");
-            let remote = address(1 - to);
-            let (remote, port) = if to == SERVER { self.client_at } else { (remote, PORTS[SERVER]) };
-            let route = Route { local: address(to), remote, port: Some(port) };
-            self.hosts[to].handle_datagram(self.now, route, ecn, &datagram);
-            datagram.clear();
-            self.collect(to);
+            let mut first = None;
+            while let Some(entry) = self.network.first_entry()
+                && entry.key().0 == arrival
+                && first.is_none_or(|to| to == entry.get().0)
+            {
+                let (to, ecn, datagram) = entry.remove();
+                first = Some(to);
+                let remote = address(1 - to);
+                let (remote, port) = if to == SERVER { self.client_at } else { (remote, PORTS[SERVER]) };
+                let route = Route { local: address(to), remote, port: Some(port) };
+                self.hosts[to].handle_datagram(self.now, route, ecn, &datagram);
+            }
+            self.collect(first.expect("one arrives"));
         } else {
             for (host, at) in timers.iter().enumerate() {
                 if *at <= next {
@@ -706,6 +713,23 @@ fn messages_arrive_at_most_once() {
     let mut world = World::connected(Weather::default(), &Config::default());
     let number = world.number(CLIENT);
     assert_eq!(world.hosts[CLIENT].send_datagram(world.now, number, &[1]), Err(Refusal::TooLong(0)));
+}
+
+/// Also if several datagrams are read before the application is told of any.
+#[test]
+fn messages_that_arrive_together_are_told_one_by_one() {
+    let config = Config { datagrams: Some(true), ..Config::default() };
+    let mut world = World::connected(Weather::default(), &config);
+    let number = world.number(CLIENT);
+    let messages: Vec<Vec<u8>> = (0..12).map(|at| vec![at; 100 * at as usize]).collect();
+    for message in &messages {
+        world.hosts[CLIENT].send_datagram(world.now, number, message).expect("it is short enough");
+    }
+    world.collect(CLIENT);
+    let arrivals: Vec<Time> = world.network.keys().map(|(at, _)| *at).collect();
+    assert!(arrivals.len() > 5 && arrivals.iter().all(|at| *at == arrivals[0]), "{arrivals:?}");
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.users[SERVER].messages, messages);
 }
 
 /// An application that does not read holds its peer back, and costs no more than it has promised.

@@ -70,7 +70,7 @@ struct Bytes {
     crypto: [Crypto; 2],
     streams: BTreeMap<u64, Stream>,
     messages: Outgoing,
-    /// The messages of the datagram that is being read.
+    /// The messages of the datagrams that have been read since the connection was last drained.
     arrived: Vec<Vec<u8>>,
     /// How many pieces wait for others.
     pieces: usize,
@@ -152,13 +152,14 @@ struct Reading {
     start: usize,
     level: Level,
     pieces: Vec<Piece>,
+    /// The number of the next message.
     messages: u64,
 }
 
 impl Reading {
-    /// Nothing yet of a datagram that begins there.
-    fn of(datagram: *const u8) -> Self {
-        Self { start: datagram.addr(), level: Level::Initial, pieces: Vec::new(), messages: 0 }
+    /// Nothing yet of a datagram that begins there, before which so many messages have arrived.
+    fn of(datagram: *const u8, messages: usize) -> Self {
+        Self { start: datagram.addr(), level: Level::Initial, pieces: Vec::new(), messages: messages as u64 }
     }
 }
 
@@ -296,7 +297,7 @@ impl Live {
 
     /// Opens a datagram, of which so many bytes count as received, and gives the endpoint what is in it.
     fn open(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &mut [u8], bytes: u32) {
-        let mut reading = Reading::of(datagram.as_ptr());
+        let mut reading = Reading::of(datagram.as_ptr(), self.bytes.arrived.len());
         let Ok(parsed) = Content::parse(datagram, ID_BYTES, &mut self.keys, &mut reading) else { return };
         self.forged += u64::from(parsed.forged);
         if self.forged > MOST_FORGED {
@@ -713,7 +714,8 @@ impl Live {
 pub(super) fn open_first(destination: ConnectionId, datagram: &mut [u8]) -> Option<QuicPacket> {
     let mut keys = Keys::default();
     keys.set(Level::Initial, Real::initial(destination, false));
-    let parsed = Content::parse(datagram, ID_BYTES, &mut keys, &mut Reading::of(datagram.as_ptr())).ok()?;
+    let parsed =
+        Content::parse(datagram, ID_BYTES, &mut keys, &mut Reading::of(datagram.as_ptr(), 0)).ok()?;
     let Content::Packets(packets) = parsed.content else { return None };
     let has_hello = |packet: &QuicPacket| {
         packet.level == Level::Initial
@@ -729,7 +731,7 @@ pub(super) fn emit_answer(content: &Content, out: &mut Vec<u8>) {
     if let Content::Packets(packets) = content {
         keys.set(Level::Initial, Real::initial(packets[0].source, false));
     }
-    content.emit(&mut keys, &mut Reading::of(std::ptr::null()), out);
+    content.emit(&mut keys, &mut Reading::of(std::ptr::null(), 0), out);
 }
 
 #[cfg(test)]
