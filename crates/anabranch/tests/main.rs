@@ -19,6 +19,7 @@ mod path_policies;
 mod plugins;
 mod queue_disciplines;
 mod radio;
+mod radio_leo;
 mod radio_lte;
 mod radio_wifi;
 mod radio_wimax;

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::capacity::{RateConfig, Varying};
 use super::cross_traffic::{CrossTrafficConfig, CrossTrafficDirection, Source};
 use super::impairments::JitterShape;
-use super::loss::{LossConfig, LossPlace};
+use super::loss::{BernoulliConfig, LossConfig, LossPlace};
 use super::packets::Direction;
 use super::qdisc::QueueConfig;
-use super::radio::RadioConfig;
+use super::radio::{LeoConfig, LeoSchedules, RadioConfig};
 use crate::schedule::{Schedule, Timeline};
 
 /// A duplex link between two nodes. What is said holds for both directions; `reverse` says what is
@@ -175,6 +175,69 @@ impl LinkConfig {
         link.loss = loss.unwrap_or(link.loss);
         link.up = up.unwrap_or(link.up);
         link
+    }
+
+    /// The link over satellites in low orbit as one that follows timetables, for a run of this length;
+    /// [`None`] if it is another link.
+    ///
+    /// # Errors
+    /// One sentence that names the key, what was found and what is allowed.
+    pub(crate) fn of_periods(
+        &self,
+        name: &str,
+        streams: Streams,
+        length: Duration,
+    ) -> Result<Option<Self>, String> {
+        let Some(RadioConfig::Leo(leo)) = &self.radio else { return Ok(None) };
+        self.check_periods(leo, name)?;
+        let [downlink, uplink] = LeoSchedules::draw(leo, name, streams, length)?;
+        let loss = |probability: Schedule<Probability>| match probability {
+            Schedule::Constant(_) => None,
+            Schedule::Timetable(_) => {
+                Some(LossConfig::Bernoulli(BernoulliConfig { probability, ..BernoulliConfig::default() }))
+            }
+        };
+        let mut link = self.clone();
+        link.radio = None;
+        link.rate = Some(downlink.rate);
+        link.delay = downlink.delay;
+        let reverse = link.reverse.get_or_insert_default();
+        reverse.rate = Some(uplink.rate);
+        reverse.delay = Some(uplink.delay);
+        let [downlink, uplink] = [downlink.loss, uplink.loss].map(loss);
+        if downlink.is_some() || uplink.is_some() {
+            link.loss = downlink.unwrap_or_default();
+            reverse.loss = Some(uplink.unwrap_or_default());
+        }
+        Ok(Some(link))
+    }
+
+    /// Checks that a link over satellites has nothing of its own that these give it.
+    fn check_periods(&self, leo: &LeoConfig, name: &str) -> Result<(), String> {
+        let reverse = self.reverse.as_ref();
+        let given = [
+            ("rate", self.rate.is_some()),
+            ("reverse.rate", reverse.is_some_and(|reverse| reverse.rate.is_some())),
+            ("delay", self.delay != Schedule::default()),
+            ("reverse.delay", reverse.is_some_and(|reverse| reverse.delay.is_some())),
+        ];
+        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(format!(
+                "links.{name}.{key} is given although the link has a `leo` radio; leave it out, and set the \
+                 radio's downlink or uplink"
+            ));
+        }
+        let borders = [&leo.downlink, &leo.uplink].map(|way| [way.begin.loss, way.end.loss]);
+        let loses = borders.as_flattened().iter().any(|loss| *loss != Probability::ZERO);
+        let has_losses =
+            self.loss != LossConfig::None || reverse.is_some_and(|reverse| reverse.loss.is_some());
+        if loses && has_losses {
+            return Err(format!(
+                "links.{name}.loss is given although the radio loses packets at its borders; put the loss on a \
+                 link of its own"
+            ));
+        }
+        Ok(())
     }
 
     /// The settings of a direction's queue, and how messages name it. They call the link `name`.

@@ -32,6 +32,7 @@ impl Medium {
     /// later.
     fn of_radio(radio: &RadioConfig, link: &ServedLink<'_>) -> Result<Self, String> {
         Ok(match radio {
+            RadioConfig::Leo(_) => unreachable!("such a link follows timetables"),
             RadioConfig::Lte(config) => Self::Lte(Box::new(Bearer::build(link, config)?)),
             RadioConfig::Wifi(config) => Self::Wifi(Box::new(Cell::new(config, link.name, link.streams)?)),
             RadioConfig::Wimax(config) => Self::Wimax(Box::new(BaseStation::new(&config.cell, link.name)?)),

@@ -194,10 +194,14 @@ fn mistakes<T: DeserializeOwned>(tree: &Value, root: &str, first: ReadError) -> 
     let mut tree = tree.clone();
     let mut next = Some(first);
     let mut sentences = Vec::new();
+    let mut paths: Vec<Vec<String>> = Vec::new();
     while let Some(error) = next.take() {
         let mistake = Mistake::of::<T>(&tree, &error);
-        sentences.push(one_line(&mistake.sentence(&tree, root)));
-        if sentences.len() < most
+        if !mistake.follows_from(&paths) {
+            sentences.push(one_line(&mistake.sentence(&tree, root)));
+        }
+        paths.push(mistake.path.clone());
+        if paths.len() < most
             && let Some((repaired, error)) = mistake.repaired::<T>(&tree)
         {
             (tree, next) = (repaired, error);
@@ -231,6 +235,12 @@ impl Mistake {
         }
         path.retain(|part| !part.is_empty());
         Self { path, message }
+    }
+
+    /// Whether a table is only wrong since a value in it was, which has been taken away.
+    fn follows_from(&self, paths: &[Vec<String>]) -> bool {
+        let holds = |path: &Vec<String>| path.len() > self.path.len() && path.starts_with(&self.path);
+        !self.message.starts_with("missing field") && paths.iter().any(holds)
     }
 
     /// What was found and the names that are allowed, if a name was found that is not allowed.

@@ -1,6 +1,7 @@
 //! Building a run from a scenario, and what may be put into it before it begins.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::capabilities::Capabilities;
 use anabranch_transport::cc::Controller;
@@ -59,6 +60,24 @@ impl Default for Form {
 
 /// An event's key has 24 bits for the number of a route, and a flow has at most 2 x 255 routes.
 const MAX_FLOWS: usize = 1 << 15;
+
+/// The scenario with links over satellites in low orbit as ones that follow timetables, and what is wrong with
+/// those that cannot be, by name.
+pub(super) fn with_periods(
+    scenario: &Scenario,
+    streams: Streams,
+) -> (Cow<'_, Scenario>, BTreeMap<String, String>) {
+    let (mut scenario, mut wrong) = (Cow::Borrowed(scenario), BTreeMap::new());
+    for place in 0..scenario.links.len() {
+        let (name, link) = scenario.links.get_index(place).expect("it is one of them");
+        match link.of_periods(name, streams, scenario.run.duration) {
+            Ok(None) => {}
+            Ok(Some(link)) => scenario.to_mut().links[place] = link,
+            Err(what) => drop(wrong.insert(name.clone(), what)),
+        }
+    }
+    (scenario, wrong)
+}
 
 impl Simulation {
     /// Builds the run of a scenario with its own seed.
@@ -128,13 +147,14 @@ impl Simulation {
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
         let streams = Streams { seed: scenario.seed, replication };
+        let (scenario, wrong_periods) = with_periods(scenario, streams);
+        let scenario = &*scenario;
         let build = if trace { DuplexLink::build_traced } else { DuplexLink::build };
-        let links = ScenarioError::all(
-            scenario
-                .links
-                .iter()
-                .map(|(name, config)| build(config, name, streams).map_err(ScenarioError::new)),
-        );
+        let links =
+            ScenarioError::all(scenario.links.iter().map(|(name, config)| match wrong_periods.get(name) {
+                Some(what) => Err(ScenarioError::new(what.clone())),
+                None => build(config, name, streams).map_err(ScenarioError::new),
+            }));
         let media = match links {
             Ok(_) => Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new),
             Err(_) => Ok(Media::default()),

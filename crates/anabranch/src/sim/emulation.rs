@@ -23,7 +23,7 @@ use anabranch_transport::units::Bytes;
 use anabranch_transport::wire::{Body, Foreign, Packet};
 use serde_json::json;
 
-use super::build::Others;
+use super::build::{Others, with_periods};
 use super::cuts::Cuts;
 use super::engine::{Outcome, Simulation};
 use super::flow_groups;
@@ -176,6 +176,9 @@ impl Emulation {
             scenario.run.duration = FOR_EVER;
             scenario.run.warm_up = Duration::ZERO;
             scenario.run.phases.clear();
+            let streams = Streams { seed: scenario.seed, replication };
+            // Mistakes are found again below.
+            scenario = with_periods(&scenario, streams).0.into_owned();
             for link in scenario.links.values_mut() {
                 if link.rate.is_some() && link.radio.is_none() {
                     link.mtu.get_or_insert(LARGEST_PACKET);

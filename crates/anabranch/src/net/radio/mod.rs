@@ -3,7 +3,7 @@
 //! Parts: `ofdm` (symbols, carriers), `modulation` (burst profiles and how one is chosen), `fading` (how the
 //! channel's gain varies), `link_budget` (power and distance), `channel` (the SNR over time), `block_errors`
 //! (what an SNR means for coded blocks), `buffer` (what waits, with any discipline). Built of them: `lte`,
-//! `wifi`, `wimax`.
+//! `wifi`, `wimax`; `leo` stands by itself, as what it does is known when a run begins.
 
 mod block_errors;
 mod buffer;
@@ -11,6 +11,7 @@ mod channel;
 mod fading;
 #[cfg(test)]
 mod fading_statistics;
+mod leo;
 mod link_budget;
 mod lte;
 mod modulation;
@@ -25,6 +26,8 @@ use serde::{Deserialize, Serialize};
 pub use fading::{
     ConstantConfig, DopplerSpectrum, FadingConfig, RayleighConfig, RicianConfig, TapConfig, TapsConfig,
 };
+pub(crate) use leo::LeoSchedules;
+pub use leo::{LeoBorder, LeoConfig, LeoWay, PerPeriod};
 pub use link_budget::LinkBudgetConfig;
 pub use lte::{HarqConfig, LteConfig, RlcMode};
 pub use modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
@@ -42,6 +45,9 @@ pub(crate) use wimax::{BaseStation, RadioSample, SCALARS as WIMAX_SCALARS};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RadioConfig {
+    /// Satellites in low orbit that are chosen anew every 15 s. The link's first end is the ground station:
+    /// forward is downlink.
+    Leo(Box<LeoConfig>),
     /// LTE: grants, transport blocks and their retransmissions. The link's first end is the base station:
     /// forward is downlink.
     Lte(Box<LteConfig>),
@@ -55,6 +61,7 @@ impl RadioConfig {
     /// The name of its kind in scenario files.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::Leo(_) => "leo",
             Self::Lte(_) => "lte",
             Self::Wifi(_) => "wifi",
             Self::Wimax(_) => "wimax",
@@ -64,7 +71,7 @@ impl RadioConfig {
     /// The name of what it shares with other links; `None` if the link shares nothing.
     pub(crate) fn shared_name(&self) -> Option<&str> {
         match self {
-            Self::Lte(_) => None,
+            Self::Leo(_) | Self::Lte(_) => None,
             Self::Wifi(config) => config.medium.as_deref(),
             Self::Wimax(config) => config.base_station.as_deref(),
         }
@@ -79,7 +86,7 @@ impl RadioConfig {
     pub(crate) fn most_packet_bytes(&self) -> Option<u64> {
         match self {
             Self::Wifi(_) => Some(WIFI_MOST_PACKET_BYTES),
-            Self::Lte(_) | Self::Wimax(_) => None,
+            Self::Leo(_) | Self::Lte(_) | Self::Wimax(_) => None,
         }
     }
 }
