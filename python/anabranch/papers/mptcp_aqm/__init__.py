@@ -9,12 +9,12 @@ from pathlib import Path
 from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all, find_cell, timed
+from anabranch.papers.studies import Effort, compute_all, find_cell, timed
 
 from . import outcome, studies, traced
 from .factors import DELAYS, LIA, PACKETS, PAPERS_QUEUES, Runs
 from .outcome import MptcpAqmOutcome, Speed
-from .studies import EFFORTS, Effort, tidy
+from .studies import EFFORTS, tidy
 
 __all__ = ["PAPER"]
 

@@ -14,14 +14,14 @@ from anabranch.figures.table import Table
 from anabranch.papers.page import Context
 from anabranch.papers.reproduction import Paper
 from anabranch.papers.runs import Runs
-from anabranch.papers.studies import compute_all
+from anabranch.papers.studies import Effort, compute_all
 from anabranch.papers.tables import recorded
 from anabranch.papers.verdicts import counted
 
 from . import figures, handover, studies
 from .claims import CLAIMS
 from .outcome import TITLES, Material, MultipathQuicOutcome, compared, study_of
-from .studies import EFFORTS, Effort
+from .studies import EFFORTS
 
 __all__ = ["PAPER"]
 
@@ -32,7 +32,7 @@ HANDOVERS = 10
 def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MultipathQuicOutcome:
     """Runs the designs under each reading, and compares the transports over each topology."""
     works = studies.works(effort)
-    handed = handover.work(1 if mode == "smoke" else HANDOVERS * effort.runs)
+    handed = handover.work(1 if mode == "smoke" else HANDOVERS * effort.of("runs"))
     rows = compute_all([*works.values(), handed], out, jobs, PAPER.runs)
     materials: dict[str, Material] = {}
     for reading in studies.readings():

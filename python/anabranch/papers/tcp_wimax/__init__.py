@@ -11,13 +11,13 @@ import polars as pl
 from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all, find_cell, timed
+from anabranch.papers.studies import Effort, compute_all, find_cell, timed
 from anabranch.studies.result import run
 
 from . import link, outcome, studies, traced
 from .factors import CONTROLS, PROFILES, READINGS, SHEET, Runs
 from .outcome import Speed, TcpWimaxOutcome
-from .studies import EFFORTS, STATIONS, Effort, pair_shares, station_rows
+from .studies import EFFORTS, STATIONS, pair_shares, station_rows
 
 __all__ = ["PAPER"]
 
@@ -29,10 +29,10 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
     tidy = SHEET.tidy
     grid = {reading: Runs(tidy(rows[f"grid/{reading}"]), reading) for reading in READINGS}
     probes, distance = tidy(rows["probe"]), tidy(rows["distance"])
-    links = link.links(probes, effort.traced_probes)
+    links = link.links(probes, effort.of("traced_probes"))
     scenario = works[0].scenario
     base = grid["write"].claimed("nlos10").frame
-    few = base.filter(pl.col("replication") < effort.sensitivity)
+    few = base.filter(pl.col("replication") < effort.of("sensitivity"))
     return TcpWimaxOutcome(
         mode=mode,
         version=_engine.__version__,
@@ -52,7 +52,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
             ),
         ],
         windows=traced.windows(scenario),
-        silences=traced.silences(scenario, "nlos10", effort.traced_transfers),
+        silences=traced.silences(scenario, "nlos10", effort.of("traced_transfers")),
         cells=outcome.cells(grid, links),
         claims=outcome.judge(grid, links, probes, distance),
         recommendations=outcome.recommendations(grid["write"]),
