@@ -111,7 +111,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     return RealStack(
         title=bench.stack.title,
         total_runs=by_place[REAL].frame.height,
-        sentences=[said("real"), said("windows"), *_one_path(by_place)],
+        sentences=said.several("real", on_one_path=_one_path(by_place)),
         numbers=[*_published(by_place), *_values(by_place)],
         claims=[] if left_out else _claims(by_place),
         profiles=PROFILES,
@@ -123,15 +123,13 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
-    """Says in which queues runs never sent on path B; they count for none of its values."""
-    listed = []
-    for kind in PAPERS_QUEUES:
-        frames = {name: runs.where(queue=kind).frame for name, runs in by_place.items()}
+def _one_path(by_place: Mapping[str, Runs]) -> list[dict[str, str | int]]:
+    """In how many runs nothing was sent on path B; they count for none of its values."""
+    listed: list[dict[str, str | int]] = []
+    for queue, title in SHEET.axes["papers_queue"].names.items():
+        frames = {name: runs.where(queue=queue).frame for name, runs in by_place.items()}
         real, alike = (int(frames[name]["rtt_b_ms"].is_nan().sum()) for name in (REAL, ALIKE))
-        if real:
-            words = {"queue": QUEUE_NAMES[kind], "total": frames[REAL].height}
-            listed.append(said("one_path", real=real, alike=alike, **words))
+        listed.append({"queue": title, "total": frames[REAL].height, "real": real, "alike": alike})
     return listed
 
 

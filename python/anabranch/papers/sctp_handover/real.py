@@ -83,7 +83,13 @@ def real(mode: str, bench: Bench) -> RealStack:
     return RealStack(
         title=bench.stack.title,
         total_runs=sum(rows.height for rows in rows_by_place[REAL].values()),
-        sentences=_sentences(effort, sctp, numbers),
+        sentences=said.several(
+            "real",
+            sctp=sctp,
+            phase_s=effort.of("phase_s"),
+            death_s=DEATH_S,
+            far=farthest(numbers),
+        ),
         numbers=numbers,
         claims=[
             claim.judge(Material({}, {}, death), name)
@@ -241,15 +247,4 @@ def _throughputs(runs: Mapping[str, Mapping[int, Runs]]) -> list[Number]:
         )
         for one in EXPERIMENTS
         for phase in of_experiment(one)
-    ]
-
-
-def _sentences(effort: Effort, sctp: str, numbers: list[Number]) -> list[str]:
-    far = farthest(numbers)
-    phases = said("shortened", phase_s=effort.of("phase_s"), death_s=DEATH_S)
-    return [
-        said(sctp),
-        said("cross"),
-        *([phases] if effort.of("phase_s") else []),
-        said("farthest", far=far, where=" ".join(map(str, far.key.values()))),
     ]

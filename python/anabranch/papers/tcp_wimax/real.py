@@ -26,7 +26,6 @@ from .factors import (
     READINGS,
     SHEET,
     Runs,
-    size,
 )
 from .outcome import PUBLISHED, verdict_of
 from .story import said
@@ -213,7 +212,4 @@ def _agreement(runs: Mapping[str, Runs], what: str) -> str:
         near=both.filter(pl.col("off").abs() <= 10).height,
         median=float(np.median(both["off"].to_numpy())),
         worst=worst,
-        control=CONTROL_NAMES[worst["control"]],
-        segment=size(worst["segment"]),
-        buffer=size(worst["buffer"]),
     )

@@ -147,16 +147,11 @@ def _table2(effort: Effort, by_place: Mapping[str, Runs]) -> list[Number]:
 
 def _sentences(effort: Effort, sctp: str, numbers: list[Number]) -> list[str]:
     far = farthest(numbers)
-    off = far.real.mean - list(far.simulated.values())[-1].mean
-    where = ", ".join(f"{name} {value}" for name, value in far.key.items())
-    waits = ", ".join(map(str, effort.numbers("waits_ms")))
-    return [
-        said("real"),
-        *([said("usrsctp")] if sctp == "usrsctp" else []),
-        *(
-            [said("fewer_waits", waits=waits)]
-            if len(effort.numbers("waits_ms")) < len(WAITS_MS)
-            else []
-        ),
-        said("farthest", off=off, where=where),
-    ]
+    return said.several(
+        "real",
+        sctp=sctp,
+        waits=effort.numbers("waits_ms"),
+        all_waits=len(WAITS_MS),
+        off=far.real.mean - list(far.simulated.values())[-1].mean,
+        where=", ".join(f"{name} {value}" for name, value in far.key.items()),
+    )
