@@ -152,7 +152,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_a_study_is_resumed_where_it_stopped(
     counted: list[tuple[int, int]], tmp_path: Path
 ) -> None:
-    work = described("anabranch.papers.voip_sctp")["potentially-failed"].work(EFFORTS["quick"])
+    (work,) = described("anabranch.papers.voip_sctp")["potentially-failed"].works(EFFORTS["quick"])
     fewer = Work(work.name, work.title, work.scenario, lambda _: 2, work.columns)
     progressed: list[int] = []
     first = compute(fewer, tmp_path, simulated(1), progressed.append)

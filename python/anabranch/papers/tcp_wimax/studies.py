@@ -11,6 +11,7 @@ from anabranch.papers import studies
 from anabranch.papers.studies import (
     Effort,
     Key,
+    Reading,
     Sets,
     Settings,
     Work,
@@ -41,7 +42,7 @@ EFFORTS = efforts(__package__)
 """The effort of each mode."""
 
 
-variants = partial(readings, __package__, "sensitivity.toml", "variant")
+VARIANTS: tuple[Reading, ...] = readings(__package__, "sensitivity.toml", "variant")
 """The sensitivity list."""
 
 

@@ -7,7 +7,8 @@ from anabranch.papers.studies import Reading, described, efforts, readings
 
 EFFORTS = efforts(__package__)
 """The effort of each mode."""
-CLOCK_SETS = {clock.name: clock.sets for clock in readings(__package__, "studies.toml", "clock")}
+_CLOCKS: tuple[Reading, ...] = readings(__package__, "studies.toml", "clock")
+CLOCK_SETS = {clock.name: clock.sets for clock in _CLOCKS}
 """The loss clock of both paths, as values to set."""
 TEN_PERCENT = described(__package__)["potentially-failed"].sets
 """The loss of Table 2, as `scenario.toml` has it in its axes."""
