@@ -284,7 +284,7 @@ def test_a_signal_ends_it_while_it_begins(number: signal.Signals, tmp_path: Path
         out, err = process.communicate(timeout=HANGS_S)
     assert process.returncode == 128 + number, (out, err)
     assert "Traceback" not in err
-    # Where the nodes were there already, and only nobody had been told of them, it is a whole capture.
+    # Where the nodes were there already, and nobody had been told of them, it is a whole capture.
     left = [file for file in tmp_path.iterdir() if "pcapng" in file.name]
     assert [file.name for file in left] in ([], ["c.pcapng"])
     assert all(file.read_bytes().startswith(b"\n\r\r\n") for file in left)

@@ -52,7 +52,7 @@ def test_every_claim_has_a_few_words() -> None:
 
 
 def test_the_paper_has_35_replications() -> None:
-    assert EFFORTS["full"].grid == EFFORTS["validate"].grid == 35
+    assert EFFORTS["full"].of("grid") == EFFORTS["validate"].of("grid") == 35
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from anabranch.papers.multipath_quic import PAPER, studies
 from anabranch.papers.multipath_quic.outcome import benefit, compared
-from anabranch.papers.multipath_quic.studies import DESIGNS, Effort
+from anabranch.papers.multipath_quic.studies import DESIGNS
 from anabranch.papers.multipath_quic.studies import Path as NetworkPath
+from anabranch.papers.studies import Effort
 
 RATE = st.floats(0.1, 100)
 
@@ -89,7 +90,7 @@ def test_a_download_that_does_not_end_leaves_its_topology_out() -> None:
 
 
 def test_the_paper_is_reproduced_end_to_end(tmp_path: Path) -> None:
-    effort = Effort(step=252, short=252, runs=1)
+    effort = Effort({"step": 252, "short": 252, "runs": 1})
     found = PAPER.compute("smoke", effort, tmp_path, 1)
     # Points 0 and 252 in both orders, four transports, five studies, four readings; five handovers.
     assert found.total_runs == 4 * 4 * 5 * 4 + 5

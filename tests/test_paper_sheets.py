@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from jinja2 import UndefinedError
 
 from anabranch import papers
 from anabranch.papers.facets import Facets, counts
@@ -18,7 +19,7 @@ from anabranch.papers.intervals import Interval
 from anabranch.papers.runs import Runs
 from anabranch.papers.sheet import VALUES, Sheet, together
 from anabranch.papers.tables import listed, of_published, of_records
-from anabranch.papers.texts import fill
+from anabranch.papers.texts import Texts, fill
 from anabranch.papers.verdicts import PublishedNumber
 
 PAPERS = sorted(file.parent.name for file in Path(papers.__file__).parent.glob("*/sheet.toml"))
@@ -257,6 +258,46 @@ def test_a_text_shows_means_and_what_they_belong_to() -> None:
     assert fill("{mean:±1} {mean:2} {mean:±1+} {mean:1+}", said) == "2.3 ± 0.5 2.35 +2.3 ± 0.5 +2.3"
     assert fill("{mean:0/4}|{none:1}", said) == "   2|–"
     assert fill("{by[a]:1} {link.published:.1f} {share:.0%}", said) == "2.3 2.0 25%"
+
+
+STORY = """
+{% macro one() %}
+{{ mean | text("±1") }}
+of {{ named[key] }}{% if doubt %}, which is open{% endif %}.
+{% endmacro %}
+
+{% macro all() %}
+{% if doubt %}
+- Not told: {{ one() }}
+{% endif %}
+{% for key, value in by.items() %}
+- {{ named[key] }} has {{ value | text }}
+  - and no more.
+{% endfor %}
+{% endmacro %}
+"""
+
+
+def test_a_story_has_sentences_with_their_conditions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "a_story"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "story.j2").write_text(STORY, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = Texts("a_story", named={"a": "Alpha"})
+    mean = Interval(2.345, 0.5, 3)
+    assert said("one", mean=mean, key="a", doubt=False) == "2.3 ± 0.5 of Alpha."
+    told = {"mean": mean, "key": "a", "by": {"a": mean}}
+    listed = "Alpha has 2.35 ± 0.50 - and no more."
+    assert said.several("all", doubt=False, **told) == [listed]
+    assert said.several("all", doubt=True, **told) == [
+        "Not told: 2.3 ± 0.5 of Alpha, which is open.",
+        listed,
+    ]
+    with pytest.raises(UndefinedError, match="'key' is undefined"):
+        said("one", mean=mean, doubt=False)
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -25,6 +25,7 @@ from anabranch.papers.real import (
     deviation_percent,
 )
 from anabranch.papers.sctp_handover.real import DEATH_S, failover_times, shortened
+from anabranch.papers.studies import Effort
 from anabranch.papers.tcp_wimax.factors import Runs
 from anabranch.papers.tcp_wimax.real import AS_PAPER
 from anabranch.studies.workers import Threads
@@ -98,7 +99,9 @@ def test_what_a_stack_lacks_is_left_out_in_a_sentence(tmp_path: Path) -> None:
 
 def test_the_whole_grid_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims that are about TCP have a verdict from each place where the grid ran."""
-    effort = tcp_wimax.real.RealEffort(1, 1, 1, 1, 1, "1 s", "0.5 s", "0.2 s")
+    lengths = {"weak_duration": "1 s", "strong_duration": "0.5 s", "grid_duration": "0.2 s"}
+    counts = dict.fromkeys(("weak", "strong", "grid", "los_grid", "probes"), 1)
+    effort = Effort({**counts, **lengths})
     monkeypatch.setitem(tcp_wimax.real.EFFORTS, "smoke", effort)
     found = tcp_wimax.PAPER.on_stack("smoke", 2, tmp_path, stack())
     assert found.total_runs == 18 + 1080

@@ -64,7 +64,9 @@ def test_every_study_is_a_scenario_that_the_engine_takes() -> None:
 
 def test_the_tables_have_twenty_seeds_at_least() -> None:
     assert all(
-        effort.tables >= 20 for mode, effort in EFFORTS.items() if mode not in ("smoke", "first")
+        effort.of("tables") >= 20
+        for mode, effort in EFFORTS.items()
+        if mode not in ("smoke", "first")
     )
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from rich.console import Console
 import tcp_wimax_world as world
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.studies import compute, simulated
+from anabranch.papers.studies import Effort, Work, compute, described, simulated
 from anabranch.papers.tcp_wimax import (
     PAPER,
     claims,
@@ -47,9 +48,13 @@ from papers_checks import QUICK, check_page, schema
 EFFORT = EFFORTS["quick"]
 
 
+def grids(effort: Effort) -> Iterator[Work]:
+    """The grid under each reading."""
+    return described(studies.__package__)["grid/{name}"].works(effort)
+
+
 def test_the_grid_is_the_papers_1080_cells() -> None:
-    for reading in studies.readings():
-        work = studies.grid(reading, EFFORTS["full"])
+    for work in grids(EFFORTS["full"]):
         keys = [work.scenario.cell_key(cell) for cell in range(work.scenario.cell_count)]
         assert len(keys) == 1080
         assert {key["profile"] for key in keys} == set(PROFILES)
@@ -70,7 +75,7 @@ def test_every_study_is_a_scenario_that_the_engine_takes() -> None:
 
 
 def test_a_reading_changes_what_its_name_says() -> None:
-    write, nodelay, mss = (studies.grid(reading, EFFORT).scenario for reading in studies.readings())
+    write, nodelay, mss = (work.scenario for work in grids(EFFORT))
     assert 'mss = "88 B"' in mss.cell_toml(0)
     assert 'nagle = "off"' in nodelay.cell_toml(0)
     assert "nagle" not in write.cell_toml(0)
@@ -82,8 +87,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFram
     """Goodput of CUBIC at 2 KB and 512 KB of buffer over the good link, by reading."""
     out = tmp_path_factory.mktemp("out")
     found = {}
-    for reading in studies.readings():
-        work = studies.grid(reading, EFFORT)
+    for work in grids(EFFORT):
         few = replace(
             work,
             replications=lambda key: int(
@@ -93,7 +97,9 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFram
                 and key["buffer"] in {2048, 524_288}
             ),
         )
-        found[reading.name] = SHEET.tidy(compute(few, out, simulated(2), lambda _: None))
+        found[work.name.removeprefix("grid/")] = SHEET.tidy(
+            compute(few, out, simulated(2), lambda _: None)
+        )
     return found
 
 

@@ -20,7 +20,7 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.studies import Work, compute, described, simulated
+from anabranch.papers.studies import Effort, Work, compute, described, simulated
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
 from anabranch.papers.voip_sctp.factors import CLOCKS, PMR, RTO_MAX_S, SHEET, Runs, Setting
 from anabranch.papers.voip_sctp.outcome import FollowedAdvice, VoipSctpOutcome
@@ -122,7 +122,7 @@ def test_every_study_is_a_scenario_that_the_engine_takes(clock: str) -> None:
 
 
 def test_full_runs_the_papers_712800_calls_and_quick_few_enough() -> None:
-    assert studies.paper("on_arrival", EFFORTS["full"]).total == 712_800
+    assert next(studies.all_studies(EFFORTS["full"])).total == 712_800
     quick = sum(work.total for work in studies.all_studies(EFFORTS["quick"]))
     # Two minutes on two cores, at the 4 ms of CPU that a call takes (docs/performance.md).
     assert 45_000 <= quick <= 60_000
@@ -152,7 +152,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_a_study_is_resumed_where_it_stopped(
     counted: list[tuple[int, int]], tmp_path: Path
 ) -> None:
-    work = described("anabranch.papers.voip_sctp")["potentially-failed"].work(EFFORTS["quick"])
+    (work,) = described("anabranch.papers.voip_sctp")["potentially-failed"].works(EFFORTS["quick"])
     fewer = Work(work.name, work.title, work.scenario, lambda _: 2, work.columns)
     progressed: list[int] = []
     first = compute(fewer, tmp_path, simulated(1), progressed.append)
@@ -397,7 +397,7 @@ def test_the_drawn_run_is_the_one_closest_to_the_published(
         return type("Result", (), {"traces": {"frames": traced_call().frames}, "summary": summary})
 
     monkeypatch.setattr("anabranch.papers.voip_sctp.traced.run", run)
-    scenario = studies.paper("on_arrival", EFFORTS["quick"]).scenario
+    scenario = next(studies.all_studies(EFFORTS["quick"])).scenario
     runs = found.runs["on_arrival"]
     drawn = traced.single_runs(scenario, runs)
     assert set(drawn) == {3, 4}
@@ -411,9 +411,9 @@ def test_the_drawn_run_is_the_one_closest_to_the_published(
 def test_a_first_look_comes_before_the_rest(
     found: VoipSctpOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[studies.Effort] = []
+    asked: list[Effort] = []
 
-    def computed(mode: str, effort: studies.Effort, out: Path, jobs: int) -> VoipSctpOutcome:
+    def computed(mode: str, effort: Effort, out: Path, jobs: int) -> VoipSctpOutcome:
         assert (mode, out, jobs) == ("quick", tmp_path, 2)
         asked.append(effort)
         return replace(found, total_runs=7 if effort is EFFORTS["first"] else 70)

@@ -6,6 +6,7 @@ from anabranch.support import terminal
 
 from .app import UNDERSTAND, app
 from .bench_options import Benching
+from .rooted import become_root
 
 
 @app.command(
@@ -50,8 +51,6 @@ def bench_quic(
     benching = benching or Benching()
     replications = benching.count()
     if programs.chosen(stacks)[1]:
-        from .rooted import become_root
-
         become_root("a bench of programs")
     return bench.bench(
         stacks,

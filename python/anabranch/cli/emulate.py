@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from anabranch.errors import AnabranchError
 from anabranch.support.files import check_different, check_file
 
+from . import emulate_work
 from .app import REAL, Flag, Natural, Sets, app, pairs
 
 emulate = App(
@@ -115,8 +116,6 @@ def start(
         if file is not None:
             check_file(file)
 
-    from . import emulate_work
-
     link = {
         "delay": delay, "jitter": jitter, "reorder": reorder or None, "duplicate": duplicate,
         "rate": rate, "loss": loss, "queue": queue, "trace": trace,
@@ -207,8 +206,6 @@ def exec_(node: str, /, *command: _Words, pid: Natural | None = None) -> int:
     if not command:
         raise AnabranchError("exec needs a command behind the node")
 
-    from . import emulate_work
-
     return emulate_work.join(node, command, pid)
 
 
@@ -234,7 +231,5 @@ def set_link(link: str, /, *values: str, pid: Natural | None = None) -> None:
     """
     if not values:
         raise AnabranchError("set needs KEY=VALUE behind the link, such as rate=2Mbit/s")
-
-    from . import emulate_work
 
     emulate_work.change(link, pairs(values, "set KEY=VALUE"), pid)

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,7 +227,7 @@ def _watch(emulator: Emulator, wanted: Wanted) -> Terminated | None:
     return None
 
 
-def _welcome(emulator: Emulator, tell: Any) -> None:
+def _welcome(emulator: Emulator, tell: Callable[[str], None]) -> None:
     for name, interfaces in emulator.nodes.items():
         places = ", ".join(f"{one.addresses[0]} ({one.path} to {one.peer})" for one in interfaces)
         tell(f"{name}: {places}")

@@ -1,11 +1,13 @@
 """The options that the commands of `anabranch quic` share."""
 
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from anabranch import _engine
 from anabranch.errors import AnabranchError, LiveError
 from anabranch.support.files import check_file
 
@@ -71,9 +73,6 @@ class Serving:
 
     def certificate(self) -> "Certificate":
         """What this end shows of itself."""
-        import socket
-
-        from anabranch import _engine
         from anabranch.quic import Certificate, self_signed
 
         if (self.cert is None) != (self.key is None):
@@ -140,7 +139,6 @@ class Trusting:
 
 def _certificates(file: Path) -> bytes:
     """A file with certificates in PEM."""
-    from anabranch import _engine
     from anabranch.quic.engine import check_engine
 
     check_engine()

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 import anabranch
 from anabranch.errors import AnabranchError
 from anabranch.studies import headline
+from anabranch.studies.result import capture_node
 from anabranch.support import terminal
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 from anabranch.support.transports import can
@@ -173,8 +174,6 @@ def _drawn(result: "Result", folder: Path, formats: Sequence[str]) -> list[Path]
 
 def _seen(scenario: anabranch.Scenario, cell: int) -> str:
     """What a capture has by default."""
-    from anabranch.studies.result import capture_node
-
     node = capture_node(scenario, cell, None)
     return f": what {node} sends and receives (--pcap-at names another node, or all)"
 

@@ -1,6 +1,7 @@
 """Results of scripts as lines for people, as JSON and as JUnit XML."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -68,22 +69,15 @@ def as_json(results: Sequence["Result"], profile: str | None) -> dict[str, Any]:
         "profile": profile,
         "version": _engine.__version__,
         "scripts": [
-            {
-                "script": result.script.name,
-                "suite": result.script.suite,
-                "verdict": result.verdict,
-                "line": result.line,
-                "expected": result.expected,
-                "seen": result.seen,
-                "when_s": result.when_s,
-                "reason": result.reason,
-                "largest_deviation_s": result.largest_deviation_s,
-                "tolerance_s": result.tolerance_s,
-            }
+            {"script": result.script.name, "suite": result.script.suite, **_outcome(result)}
             for result in results
         ],
         "totals": totals(results),
     }
+
+
+def _outcome(result: "Result") -> dict[str, Any]:
+    return {key: value for key, value in asdict(result).items() if key != "script"}
 
 
 def junit(results: Sequence["Result"]) -> bytes:

@@ -11,7 +11,7 @@ still for (`video`), not by where the sender's time went.
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,8 +181,8 @@ class Explanation:
             "metric": self.metric,
             "value": self.value,
             "alone": {one.path: one.problem or one.value for one in self.alone},
-            "causes": [_cause_json(cause) for cause in self.causes],
-            "main_cause": _cause_json(self.main),
+            "causes": [asdict(cause) for cause in self.causes],
+            "main_cause": asdict(self.main),
             "call": None if self.call is None else self.call.as_json(),
             "video": None if self.video is None else self.video.as_json(),
             "sentences": self.sentences(),
@@ -363,7 +363,3 @@ def _account_json(account: Account) -> dict[str, Any]:
             "dropped_packets": account.carried.dropped,
         }
     return content
-
-
-def _cause_json(cause: Cause) -> dict[str, str]:
-    return {"kind": cause.kind, "path": cause.path, "text": cause.text, "advice": cause.advice}

@@ -38,25 +38,29 @@ Tree = Mapping[str, Any]
 FLOW_CONTROL = {"max_data": "data_blocked_sent", "max_stream_data": "stream_data_blocked_sent"}
 """QUIC's limits of flow control, and the counters of what a sender says that they hold back."""
 
-_LIMITS: dict[Any, Any] = {
-    "flow": pl.String,
-    "side": pl.String,
-    "path": pl.Int64,
-    "start_s": pl.Float64,
-    "end_s": pl.Float64,
-    "limit": pl.String,
-    "waits_for": pl.Int64,
-}
-_HEAD_OF_LINE: dict[Any, Any] = {
-    "flow": pl.String,
-    "side": pl.String,
-    "missing_path": pl.Int64,
-    "start_s": pl.Float64,
-    "end_s": pl.Float64,
-    "stream": pl.Int64,
-    "sent_again": pl.Boolean,
-    "waiting_byte_s": pl.Float64,
-}
+_LIMITS = pl.Schema(
+    {
+        "flow": pl.String,
+        "side": pl.String,
+        "path": pl.Int64,
+        "start_s": pl.Float64,
+        "end_s": pl.Float64,
+        "limit": pl.String,
+        "waits_for": pl.Int64,
+    }
+)
+_HEAD_OF_LINE = pl.Schema(
+    {
+        "flow": pl.String,
+        "side": pl.String,
+        "missing_path": pl.Int64,
+        "start_s": pl.Float64,
+        "end_s": pl.Float64,
+        "stream": pl.Int64,
+        "sent_again": pl.Boolean,
+        "waiting_byte_s": pl.Float64,
+    }
+)
 """Column types of the traces, which cannot be told from empty columns."""
 
 

@@ -9,7 +9,7 @@ which causes can be taken away (its Shapley value, L. S. Shapley, "A value for n
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -192,16 +192,7 @@ class Call:
             "mos": self.mos,
             "best_mos": self.best,
             "frames": self.frames,
-            "costs": [
-                {
-                    "kind": cost.kind,
-                    "path": cost.path,
-                    "frames": cost.frames,
-                    "delay_ms": cost.delay_ms,
-                    "mos": cost.mos,
-                }
-                for cost in self.costs
-            ],
+            "costs": [asdict(cost) for cost in self.costs],
             "remainder_mos": self.remainder,
         }
 

@@ -7,7 +7,7 @@ frames, `packets` what became of each of their packets, and of each time one was
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -205,17 +205,7 @@ class Video:
             "frozen_percent": self.frozen_percent,
             "frames_made": self.made,
             "frames_shown": self.shown,
-            "freezes": [
-                {
-                    "start_s": freeze.start_s,
-                    "end_s": freeze.end_s,
-                    "kind": freeze.kind,
-                    "path": freeze.path,
-                    "link": freeze.link,
-                    "ended_by": freeze.ended_by,
-                }
-                for freeze in self.freezes
-            ],
+            "freezes": [asdict(freeze) for freeze in self.freezes],
         }
 
 

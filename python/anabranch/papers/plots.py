@@ -35,7 +35,7 @@ Style = dict[str, Any]
 """Arguments for what Matplotlib draws."""
 MARK: Style = {"marker": "D", "color": "white", "markeredgecolor": "black"}
 """How a published number is drawn."""
-DASHED: Any = (0, (4, 3))
+DASHED = (0, (4, 3))
 """The line style of what is drawn for comparison."""
 _LINE = 3
 """From so many numeric places on, ours is drawn as a line, not as bars."""
@@ -116,7 +116,7 @@ def beside_published(points: Sequence[Point], axes_names: Sequence[str], label: 
             series, own = _bars(axes, points, axes_names)
         axes.set_ylabel(label)
         marks.add(axes, label, own)
-        handles: list[Any] = [
+        handles: list[Line2D | Patch] = [
             Patch(color=colour, label=name) for name, colour in series.items() if name
         ]
         if any(point.published is not None for point in points):

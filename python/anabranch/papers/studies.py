@@ -2,9 +2,9 @@
 
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.store import FolderStore, free_of_other_engines
@@ -20,14 +21,16 @@ from anabranch.studies.workers import Threads, Workers
 from anabranch.support import progress
 from anabranch.support.toml_text import inline
 
+from .runs import Setting
+
 Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]
 Settings = dict[str, Any]
 """Values of TOML by dotted path."""
 Computed = TypeVar("Computed")
 AnyReading = TypeVar("AnyReading", bound="Reading")
-Effort = TypeVar("Effort")
-"""A paper's dataclass that says how often each of its kinds of cell runs."""
+Amount = int | float | str | list[float] | dict[str, int]
+"""What a mode says of one thing: how often it runs, or what it runs with."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,34 @@ def published(
     return pl.read_csv(content, comment_prefix="#", schema_overrides=kinds)
 
 
-def efforts(package: str, kind: type[Effort], name: str = "efforts.toml") -> dict[str, Effort]:
+@dataclass(frozen=True)
+class Effort:
+    """How much a mode runs: what `efforts.toml` says of it."""
+
+    amounts: Mapping[str, Amount]
+
+    def of(self, key: str) -> int:
+        """How often something runs; `KEY.NAME` is what a table says of a name."""
+        name, _, part = key.partition(".")
+        amount = self.amounts[name]
+        number = amount[part] if isinstance(amount, dict) else amount
+        assert isinstance(number, int), key
+        return number
+
+    def text(self, key: str) -> str:
+        """A quantity, such as the length of a run."""
+        return str(self.amounts[key])
+
+    def numbers(self, key: str) -> list[float]:
+        """Several values that are run."""
+        values = self.amounts[key]
+        assert isinstance(values, list), key
+        return values
+
+
+def efforts(package: str, name: str = "efforts.toml") -> dict[str, Effort]:
     """How much each mode runs, from a file of a paper's package: a table for each mode."""
-    return {mode: kind(**row) for mode, row in tomllib.loads(file_text(package, name)).items()}
+    return {mode: Effort(row) for mode, row in tomllib.loads(file_text(package, name)).items()}
 
 
 def as_sets(settings: Mapping[str, Any]) -> Sets:
@@ -131,17 +159,43 @@ def readings(
     return tuple(map(kind.model_validate, tomllib.loads(file_text(package, file))[table]))
 
 
+class Count(BaseModel):
+    """How often some cells of a study run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    of: str
+    """The key of the effort (`Effort.of`); `{name}` is that of the variant."""
+    where: dict[str, Setting | list[Setting]] = {}
+    """Axis -> the value of it, or several; all cells if not given."""
+
+    def has(self, key: Key) -> bool:
+        """Whether a cell is one of them."""
+        return all(
+            label(key[axis]) in map(label, values if isinstance(values, list) else [values])
+            for axis, values in self.where.items()
+        )
+
+
 class Described(BaseModel):
-    """A study as a row of a package's `studies.toml`: `scenario.toml` with another sweep."""
+    """A study as a row of a package's file: `scenario.toml`, mostly with another sweep."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     package: str
     name: str
-    title: str
-    sweep: str
-    """The file with the sweep."""
-    replications: str
-    """The field of the package's `Effort` that says how often each cell runs."""
-    columns: tuple[str, ...]
+    """With variants `{name}` is that of each, and `{number}` its number."""
+    title: str = ""
+    """That of each variant if not given."""
+    sweep: str = ""
+    """The file with the sweep; that of the scenario if not given."""
+    each: tuple[str, str] | None = None
+    """A file, and its table that has a variant of the study in each row (`Reading`)."""
+    replications: list[Count]
+    """A cell runs as often as the most of those say that it is one of."""
+    lasts: str = "duration"
+    """The key of the effort that is the length of a run; as in the scenario without it."""
+    columns: tuple[str, ...] = ()
     settings: Settings = Field({}, alias="set")
     """Values by dotted path on top of the scenario."""
 
@@ -150,35 +204,51 @@ class Described(BaseModel):
         """The settings as the engine takes them."""
         return as_sets(self.settings)
 
-    def work(
-        self,
-        effort: object,
-        sets: Sets = (),
-        *,
-        name: str = "",
-        title: str = "",
-        ran: Callable[[Key], bool] = lambda _: True,
-    ) -> Work:
-        """The runs of it in a mode; `sets` go on top of its own, and `ran` says which cells run.
+    def works(self, effort: Effort, sets: Sets = (), prefix: str = "") -> Iterator[Work]:
+        """The runs of it in a mode, of each variant if it has some; those that run at all.
 
-        A study that runs in several variants has a name and a title for each.
+        `sets` go on top of its own, and `prefix` before the names of folders.
         """
-        wanted = getattr(effort, self.replications)
-        text, sweep = (file_text(self.package, file) for file in ("scenario.toml", self.sweep))
-        return Work(
-            name or self.name,
-            title or self.title,
-            with_sweep(text, sweep, (*self.sets, *sets)),
-            lambda key: wanted if ran(key) else 0,
-            self.columns,
-        )
+        variants = [None] if self.each is None else readings(self.package, *self.each)
+        for number, variant in enumerate(variants):
+            said = {"name": variant.name if variant else "", "number": number}
+            counts = [(effort.of(count.of.format(**said)), count) for count in self.replications]
+            if any(wanted for wanted, _ in counts):
+                own = sets if variant is None else (*variant.sets, *sets)
+                if self.lasts in effort.amounts:
+                    own = (*own, ("run.duration", effort.text(self.lasts)))
+                title = self.title or (variant.title if variant else self.name)
+                yield Work(
+                    prefix + self.name.format(**said),
+                    title,
+                    self.scenario(own),
+                    partial(_most, counts),
+                    self.columns,
+                )
+
+    def scenario(self, sets: Sets) -> Scenario:
+        """Its scenario with these values on top of its own."""
+        text = file_text(self.package, "scenario.toml")
+        if not self.sweep:
+            return Scenario.parse(text, (*self.sets, *sets))
+        return with_sweep(text, file_text(self.package, self.sweep), (*self.sets, *sets))
+
+
+def _most(counts: Sequence[tuple[int, Count]], key: Key) -> int:
+    return max((wanted for wanted, count in counts if count.has(key)), default=0)
 
 
 @cache
-def described(package: str) -> Mapping[str, Described]:
-    """The studies of a package's `studies.toml` by name, in its order."""
-    rows = tomllib.loads(file_text(package, "studies.toml"))["study"]
+def described(package: str, file: str = "studies.toml") -> Mapping[str, Described]:
+    """The studies of a package's file by name, in its order."""
+    rows = tomllib.loads(file_text(package, file))["study"]
     return {row["name"]: Described(package=package, **row) for row in rows}
+
+
+def works(package: str, effort: Effort) -> Iterator[Work]:
+    """All described studies of a mode."""
+    for study in described(package).values():
+        yield from study.works(effort)
 
 
 def compute_all(
@@ -252,6 +322,18 @@ def timed(computed: Callable[[], Computed]) -> tuple[Computed, float]:
     """What is computed, and how many seconds of processor time that took."""
     started = time.process_time()
     return computed(), time.process_time() - started
+
+
+def speed(
+    scenario: Scenario, keys: Iterable[Mapping[str, float | str]], counters: Iterable[str]
+) -> tuple[float, float]:
+    """Computes some cells once more on one core: seconds for each, and packets a second.
+
+    `counters` are the scalars that count the packets.
+    """
+    runs = [(find_cell(scenario, key), 0) for key in keys]
+    batch, elapsed = timed(lambda: _engine.run_batch(scenario, runs, 1))
+    return elapsed / len(runs), sum(sum(batch[name]) for name in counters) / elapsed
 
 
 def find_cell(loaded: Scenario, key: Mapping[str, float | str]) -> int:

@@ -7,9 +7,10 @@ is written as `str.format` writes it.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from string import Formatter
+
+from jinja2 import Environment, StrictUndefined
 
 from anabranch.figures.table import known
 
@@ -17,11 +18,11 @@ from .intervals import Interval
 from .runs import Runs
 from .studies import file_text
 
-FILE = "story.toml"
+FILE = "story.j2"
 
 
 class _Filler(Formatter):
-    def format_field(self, value: object, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str = "") -> str:
         if not isinstance(value, Interval):
             return str(super().format_field(value, format_spec))
         match = re.fullmatch(r"(±?)(\d)(?:/(\d+))?(\+?)", format_spec or "±2")
@@ -59,11 +60,26 @@ class Means(Mapping[str, Interval]):
 
 
 class Texts:
-    """The texts of a package's `story.toml`, by name."""
+    """The texts of a package's `story.j2`: macros of Jinja, to which Python gives what they name.
 
-    def __init__(self, package: str) -> None:
-        self._texts = tomllib.loads(file_text(package, FILE))
+    `{{ NAME | text("±1") }}` writes a number as above, and white space is one space. `known` are
+    names that every text knows.
+    """
+
+    def __init__(self, package: str, **known: object) -> None:
+        environment = Environment(undefined=StrictUndefined)
+        environment.filters["text"] = _FILLER.format_field
+        environment.globals |= known
+        self._story = environment.from_string(file_text(package, FILE))
 
     def __call__(self, name: str, /, **said: object) -> str:
-        """The text of this name, filled."""
-        return fill(self._texts[name], said)
+        """The text of this name."""
+        return " ".join(re.split(r"[ \n]+", self._macro(name, said).strip()))
+
+    def several(self, name: str, /, **said: object) -> list[str]:
+        """The sentences of a text, each of which begins with `- ` on a line."""
+        _, *sentences = re.split(r"^- ", self._macro(name, said), flags=re.MULTILINE)
+        return [" ".join(re.split(r"[ \n]+", sentence.strip())) for sentence in sentences]
+
+    def _macro(self, name: str, said: Mapping[str, object]) -> str:
+        return str(getattr(self._story.make_module(dict(said)), name)())

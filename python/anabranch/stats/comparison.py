@@ -16,6 +16,7 @@ import polars as pl
 from anabranch import stats
 from anabranch.errors import AnabranchError
 from anabranch.stats import Interval, labels, verdicts
+from anabranch.stats.intervals import student_quantile
 from anabranch.stats.metrics import more_is_better
 from anabranch.stats.verdicts import Matters
 from anabranch.support import declared, wording
@@ -627,11 +628,8 @@ def _differences(
 
 def _t_quantile(n: Any, probability: float) -> np.ndarray:
     """Student's t for a mean of n values; NaN for fewer than two."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
-
-    return np.asarray(
-        stdtrit(np.where(np.asarray(n) < 2, math.nan, np.asarray(n) - 1.0), probability)
-    )
+    freedom = np.where(np.asarray(n) < 2, math.nan, np.asarray(n) - 1.0)
+    return student_quantile(freedom, probability)
 
 
 def _selected(

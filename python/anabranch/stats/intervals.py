@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
 
@@ -94,8 +95,6 @@ def t_intervals(
     Sums are correctly rounded, so they have the same bits for any order of the values.
     """
     check_level(level)
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
-
     sums = []
     for sample in samples:
         values = sample.tolist() if isinstance(sample, np.ndarray) else sample
@@ -103,5 +102,13 @@ def t_intervals(
         sums.append((len(values), centre, math.fsum([(x - centre) ** 2 for x in values])))
     n, mean, squares = np.array(sums, dtype=float).reshape(-1, 3).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        half_width = stdtrit(n - 1, (1 + level) / 2) * np.sqrt(squares / (n - 1)) / np.sqrt(n)
+        quantile = student_quantile(n - 1, (1 + level) / 2)
+        half_width = quantile * np.sqrt(squares / (n - 1)) / np.sqrt(n)
     return mean, np.where(n < 2, math.nan, half_width), n.astype(np.uint32)
+
+
+def student_quantile(freedom: NDArray[np.float64], probability: float) -> NDArray[np.float64]:
+    """The quantile of Student's t with these degrees of freedom; NaN where they are NaN."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
+    return np.asarray(stdtrit(freedom, probability))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.stats.intervals import check_level
+from anabranch.stats.intervals import check_level, student_quantile
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -41,10 +41,8 @@ class Differences:
 
 def half_widths(error: Numbers, freedom: Numbers, level: float) -> Numbers:
     """The half-widths of these differences' intervals: Student's t for pairs, else Welch's."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
-
     # Without any spread, an interval has no width and there are no degrees of freedom.
-    return np.where(error == 0, 0.0, stdtrit(freedom, (1 + level) / 2) * error)
+    return np.where(error == 0, 0.0, student_quantile(freedom, (1 + level) / 2) * error)
 
 
 def differences(first: Numbers, second: Numbers, pairs: int) -> Differences:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from anabranch import stats
+from anabranch.stats.intervals import student_quantile
 
 LEVEL = 0.95
 LEAST = 10
@@ -92,8 +93,6 @@ def _half_widths(values: np.ndarray, at: np.ndarray, level: float) -> tuple[np.n
 
     The half-width is NaN for fewer than two values.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
-
     known = ~np.isnan(values)
     if not known.any() or not len(at):
         return np.zeros(len(at)), np.full(len(at), math.nan)
@@ -103,5 +102,5 @@ def _half_widths(values: np.ndarray, at: np.ndarray, level: float) -> tuple[np.n
     n, total, squares = (np.cumsum(terms)[at - 1] for terms in (known, offset, offset**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.maximum(squares - total**2 / n, 0) / (n - 1)
-        half_widths = stdtrit(n - 1, (1 + level) / 2) * np.sqrt(variance / n)
+        half_widths = student_quantile(n - 1, (1 + level) / 2) * np.sqrt(variance / n)
     return n, np.where(n < 2, math.nan, half_widths)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from anabranch import stats, store
 from anabranch.errors import AnabranchError
+from anabranch.stats.intervals import student_quantile
 from anabranch.support import wording
 
 USUAL = ("*.mos", "*.goodput*")
@@ -64,10 +65,8 @@ class Watch:
 
     def half_widths(self) -> NDArray[np.float64]:
         """Half-widths of Student's t interval for every cell; NaN for fewer than two values."""
-        from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
-
         enough = np.where(self._n > 1, self._n, math.nan)
-        quantile = stdtrit(enough - 1, (1 + self._level) / 2)
+        quantile = student_quantile(enough - 1, (1 + self._level) / 2)
         widths: NDArray[np.float64] = quantile * np.sqrt(self._squares / (enough - 1) / enough)
         return widths
 

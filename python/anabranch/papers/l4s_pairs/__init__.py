@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any, cast
 
 from rich.console import RenderableType
 
 from anabranch.figures.table import Table
 from anabranch.papers.described import DescribedOutcome, described
+from anabranch.papers.described import tables as published_tables
+from anabranch.papers.page import Context
 from anabranch.papers.verdicts import PublishedNumber
 
 CLOSE = 0.05
@@ -64,10 +65,9 @@ def _tables(outcome: DescribedOutcome, width: int) -> list[Table | RenderableTyp
     return [*_BASE.tables(outcome, width), _jain_table(outcome)]
 
 
-def _context(outcome: DescribedOutcome) -> dict[str, Any]:
-    context = _BASE.context(outcome)
-    published = cast("list[Any]", context["published"])
-    return {**context, "published": [*published, _jain_table(outcome)]}
+def _context(outcome: DescribedOutcome) -> Context:
+    published = [*published_tables(outcome), _jain_table(outcome)]
+    return _BASE.context(outcome) | {"published": published}
 
 
 def _sections(outcome: DescribedOutcome) -> list[Table | list[str]]:

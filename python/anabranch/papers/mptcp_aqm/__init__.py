@@ -8,13 +8,14 @@ from pathlib import Path
 
 from anabranch import _engine
 from anabranch._engine import Scenario
+from anabranch.papers import studies as shared
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all, find_cell, timed
+from anabranch.papers.studies import Effort, compute_all
 
 from . import outcome, studies, traced
 from .factors import DELAYS, LIA, PACKETS, PAPERS_QUEUES, Runs
 from .outcome import MptcpAqmOutcome, Speed
-from .studies import EFFORTS, Effort, tidy
+from .studies import EFFORTS, tidy
 
 __all__ = ["PAPER"]
 
@@ -62,14 +63,13 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MptcpAqmOutcome:
 
 def speed(scenario: Scenario) -> Speed:
     """Computes a part of the base's grid once more, on one core, with a clock beside it."""
-    runs = [
-        (find_cell(scenario, {"queue": queue, "coupling": LIA, "delay_ms": str(delay)}), 0)
+    keys = [
+        {"queue": queue, "coupling": LIA, "delay_ms": str(delay)}
         for queue in PAPERS_QUEUES
         for delay in DELAYS
     ]
-    batch, elapsed = timed(lambda: _engine.run_batch(scenario, runs, 1))
-    packets = sum(sum(batch[name]) for name in PACKETS)
-    return Speed(1e3 * elapsed / len(runs), packets / elapsed)
+    each_s, packets_per_s = shared.speed(scenario, keys, PACKETS)
+    return Speed(1e3 * each_s, packets_per_s)
 
 
 PAPER = packaged(__package__, "transfers of 4 MB", EFFORTS, compute)

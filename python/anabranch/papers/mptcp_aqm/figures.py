@@ -6,7 +6,6 @@ Path A is blue and path B green where paths are compared; a queue has one colour
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -232,7 +231,7 @@ def starvation(runs: Runs) -> Figure:
         axes.set_ylabel("sojourn in C's queue (ms)")
         axes.set_xlabel("delay of A")
         words = {"sojourn_ms": "mean", "p99_ms": "99th percentile", "max_ms": "maximum"}
-        handles: list[Any] = [
+        handles: list[Line2D | Patch] = [
             Patch(color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in kinds
         ]
         handles += [dot(words[value], "black", marker) for value, marker in marks.items()]

@@ -5,14 +5,13 @@ Multipath TCP of Linux 6.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 
 import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, numbers
-from anabranch.papers.studies import Settings, Work, efforts
+from anabranch.papers.studies import Effort, Settings, Work, efforts
 from anabranch.papers.verdicts import Finding
 
 from . import outcome, published
@@ -50,15 +49,7 @@ SHOWN = (
 """Values that have a table each."""
 
 
-@dataclass(frozen=True)
-class RealEffort:
-    """Replications of each queue and delay, and the size of a transfer."""
-
-    cells: int
-    bytes: str
-
-
-EFFORTS = efforts(__package__, RealEffort, "real.toml")
+EFFORTS = efforts(__package__, "real.toml")
 """The effort of each mode."""
 
 
@@ -76,7 +67,7 @@ def linux() -> Settings:
     }
 
 
-def works(effort: RealEffort) -> dict[str, Work]:
+def works(effort: Effort) -> dict[str, Work]:
     """The cells of the paper's queues and delays, by who sends."""
     return {
         MODEL: _work("real-model", {}, effort),
@@ -85,7 +76,7 @@ def works(effort: RealEffort) -> dict[str, Work]:
     }
 
 
-def _work(name: str, transport: Settings, effort: RealEffort) -> Work:
+def _work(name: str, transport: Settings, effort: Effort) -> Work:
     settings = {
         **{
             path: value
@@ -93,7 +84,7 @@ def _work(name: str, transport: Settings, effort: RealEffort) -> Work:
             if not transport or not path.startswith(TRANSPORT)
         },
         **transport,
-        "flows.transfer.app.bytes": effort.bytes,
+        "flows.transfer.app.bytes": effort.text("bytes"),
     }
     axes = {
         "queue": cases("queue", PAPERS_QUEUES),
@@ -102,7 +93,7 @@ def _work(name: str, transport: Settings, effort: RealEffort) -> Work:
     traces = ("paths",) if transport else ()
     loaded = scenario(name, settings, axes, traces)
     columns = COUNTED if transport else COLUMNS
-    return Work(name, "queues and delays", loaded, lambda _: effort.cells, columns)
+    return Work(name, "queues and delays", loaded, lambda _: effort.of("cells"), columns)
 
 
 def real(mode: str, bench: Bench) -> RealStack:
@@ -120,7 +111,7 @@ def real(mode: str, bench: Bench) -> RealStack:
     return RealStack(
         title=bench.stack.title,
         total_runs=by_place[REAL].frame.height,
-        sentences=[said("real"), said("windows"), *_one_path(by_place)],
+        sentences=said.several("real", on_one_path=_one_path(by_place)),
         numbers=[*_published(by_place), *_values(by_place)],
         claims=[] if left_out else _claims(by_place),
         profiles=PROFILES,
@@ -132,15 +123,13 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def _one_path(by_place: Mapping[str, Runs]) -> list[str]:
-    """Says in which queues runs never sent on path B; they count for none of its values."""
-    listed = []
-    for kind in PAPERS_QUEUES:
-        frames = {name: runs.where(queue=kind).frame for name, runs in by_place.items()}
+def _one_path(by_place: Mapping[str, Runs]) -> list[dict[str, str | int]]:
+    """In how many runs nothing was sent on path B; they count for none of its values."""
+    listed: list[dict[str, str | int]] = []
+    for queue, title in SHEET.axes["papers_queue"].names.items():
+        frames = {name: runs.where(queue=queue).frame for name, runs in by_place.items()}
         real, alike = (int(frames[name]["rtt_b_ms"].is_nan().sum()) for name in (REAL, ALIKE))
-        if real:
-            words = {"queue": QUEUE_NAMES[kind], "total": frames[REAL].height}
-            listed.append(said("one_path", real=real, alike=alike, **words))
+        listed.append({"queue": title, "total": frames[REAL].height, "real": real, "alike": alike})
     return listed
 
 

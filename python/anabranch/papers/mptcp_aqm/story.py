@@ -1,7 +1,4 @@
-"""The finding in words: what the texts of `story.toml` show.
-
-The same sentences on the terminal, on the page and in the record.
-"""
+"""What the texts of `story.j2` show: the same on the terminal, on the page and in the record."""
 
 import math
 from dataclasses import dataclass
@@ -11,6 +8,7 @@ import polars as pl
 from anabranch.papers import choice
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval
+from anabranch.papers.studies import Reading
 from anabranch.papers.texts import Texts
 from anabranch.papers.verdicts import by_claim
 
@@ -70,26 +68,20 @@ said = Texts(__package__)
 
 def headline(outcome: MptcpAqmOutcome) -> str:
     """What the router should run."""
-    advised = recommended(outcome)
-    best, *others = advised.candidates
-    names = " and ".join(one.title for one in others) or "another"
-    doubt = "" if advised.is_resolved else f"; {advised.doubt(names)}"
-    return said("answer", best=best, share=_percent(best.goodput_share), doubt=doubt)
+    return said("headline", advised=recommended(outcome))
 
 
-def _paper(outcome: MptcpAqmOutcome) -> str:
-    """One sentence on what LIFO-CoDel brings, and what for."""
-    gains = (
-        [lifo_gain(outcome.grids[profile(network.name, name).name]).mean for network in networks()]
-        for name in RECEIVERS
-    )
-    sound, defect = ((min(of), max(of)) for of in gains)
-    material = Material(outcome.base)
-    longest, codel = (
-        material.cell(queue, DELAYS[0]).mean("max_ms").mean / 1e3
-        for queue in ("lifo_codel", "codel")
-    )
-    return said("paper", sound=sound, defect=defect, longest=longest, codel=codel)
+def recommendation(outcome: MptcpAqmOutcome) -> str:
+    """Why the router should run that, beside the queues that are known best."""
+    return said("recommendation", **_advice(outcome))
+
+
+def _advice(outcome: MptcpAqmOutcome) -> dict[str, object]:
+    by_name = {one.name: one for one in choices(outcome)}
+    return {
+        "advised": recommended(outcome),
+        "known": [by_name[name] for name in ("drop_tail", "codel", "fq_codel", "lifo_codel")],
+    }
 
 
 def lifo_gain(runs: Runs, delay_ms: int = DELAYS[0]) -> Interval:
@@ -101,14 +93,33 @@ def lifo_gain(runs: Runs, delay_ms: int = DELAYS[0]) -> Interval:
 
 def sentences(outcome: MptcpAqmOutcome) -> list[str]:
     """Verdicts, causes, the rate of C, the paper's contradictions, and what a router should run."""
-    return [
-        recommendation(outcome),
-        _paper(outcome),
-        _verdicts(outcome),
-        _defect(outcome),
-        _fit(outcome),
-        _nine(outcome),
-    ]
+    gains = {
+        receiver: [
+            lifo_gain(outcome.grids[profile(network.name, receiver).name]).mean
+            for network in networks()
+        ]
+        for receiver in RECEIVERS
+    }
+    sound, defect = gains.values()
+    material, first = Material(outcome.base), DELAYS[0]
+    at_100 = [material.cell(queue, 100) for queue in ("drop_tail", "codel")]
+    by_key = {(one.queue, one.delay_ms, one.quantity): one.value for one in numbers()}
+    rtts = [f"rtt_{path}_ms" for path in PATHS]
+    return said.several(
+        "sentences",
+        **_advice(outcome),
+        sound=sound,
+        defect=defect,
+        lifo_codel=material.cell("lifo_codel", first).mean("max_ms"),
+        codel=material.cell("codel", first).mean("max_ms"),
+        claims=len(by_claim(outcome.claims)),
+        profiles=len(TITLES),
+        groups=_groups(outcome),
+        networks=[_defect(outcome, network) for network in networks()],
+        fits={TITLES[name]: best_fit(runs) for name, runs in outcome.fits.items()},
+        paper=[by_key["drop_tail", 100, one] / by_key["codel", 100, one] for one in rtts],
+        ours=[ratio(at_100[0], at_100[1], one) for one in rtts],
+    )
 
 
 def choices(outcome: MptcpAqmOutcome) -> list[Choice]:
@@ -179,82 +190,32 @@ def _bounds(
     )
 
 
-def recommendation(outcome: MptcpAqmOutcome) -> str:
-    """Why the router should run that, beside the queues that are known best."""
-    by_name = {one.name: one for one in choices(outcome)}
-    advised = recommended(outcome)
-    best = advised.candidates[0]
-    others = (
-        by_name[name]
-        for name in ("drop_tail", "codel", "fq_codel", "lifo_codel")
-        if name != best.name
-    )
-    tied = ", within 5 % of the best queue" if advised.is_resolved else ""
-    listed = "; ".join(said("other", one=one, **_shown(one)) for one in others)
-    return said("recommendation", best=best, tied=tied, others=listed, **_shown(best))
-
-
-def _shown(one: Choice) -> dict[str, str | float]:
-    return {"share": _percent(one.goodput_share), "longest": one.longest_ms.mean / 1e3}
-
-
 def speed(outcome: MptcpAqmOutcome) -> str:
     """How fast it was computed."""
     return said("speed", **vars(outcome.speed))
 
 
-def _verdicts(outcome: MptcpAqmOutcome) -> str:
+def _groups(outcome: MptcpAqmOutcome) -> dict[str, int]:
     """How many claims hold how widely; which they are stands in the table of claims."""
-    groups = dict.fromkeys(("all", "some", "partly", "open", "none"), 0)
-    claims = by_claim(outcome.claims)
-    for by_profile in claims.values():
-        verdicts = [finding.verdict for finding in by_profile.values()]
+    words = {"partly": "partly at best", "open": "open at best", "not_reproduced": "not at all"}
+    every, some = "reproduced under each", "only under some"
+    groups = dict.fromkeys((every, some, *words.values()), 0)
+    for by_profile in by_claim(outcome.claims).values():
+        verdicts = {finding.verdict for finding in by_profile.values()}
         if "reproduced" in verdicts:
-            groups["all" if set(verdicts) == {"reproduced"} else "some"] += 1
+            groups[every if len(verdicts) == 1 else some] += 1
         else:
-            groups[
-                next(one for one in ("partly", "open", "none") if one in (*verdicts, "none"))
-            ] += 1
-    words = {
-        "all": "reproduced under each",
-        "some": "only under some",
-        "partly": "partly at best",
-        "open": "open at best",
-        "none": "not at all",
+            groups[next(text for verdict, text in words.items() if verdict in verdicts)] += 1
+    return groups
+
+
+def _defect(outcome: MptcpAqmOutcome, network: Reading) -> dict[str, object]:
+    """What the receiver's defect does in a network."""
+    grids = [outcome.grids[profile(network.name, name).name] for name in RECEIVERS]
+    cells = [Material(runs).cell("codel", DELAYS[0]) for runs in grids]
+    return {
+        "title": network.title,
+        "shares": [cell.mean("goodput_share") for cell in cells],
+        "gains": list(map(lifo_gain, grids)),
+        "last": lifo_gain(grids[1], DELAYS[-1]),
     }
-    parts = [f"{groups[key]} {text}" for key, text in words.items() if groups[key]]
-    return said("verdicts", claims=len(claims), profiles=len(TITLES), parts=", ".join(parts))
-
-
-def _defect(outcome: MptcpAqmOutcome) -> str:
-    """What the receiver's defect does in each network."""
-    parts = []
-    for network in networks():
-        grids = [outcome.grids[profile(network.name, name).name] for name in RECEIVERS]
-        cells = [Material(runs).cell("codel", DELAYS[0]) for runs in grids]
-        gains, last = [lifo_gain(runs) for runs in grids], lifo_gain(grids[1], DELAYS[-1])
-        shares = [cell.mean("goodput_share") for cell in cells]
-        parts.append(said("defect_in", network=network, shares=shares, gains=gains, last=last))
-    return said("defect", networks="; ".join(parts))
-
-
-def _fit(outcome: MptcpAqmOutcome) -> str:
-    best = {name: best_fit(runs) for name, runs in outcome.fits.items()}
-    fits = (
-        f"{TITLES[name]}: {rate:g} Mbit/s ({misfit.text(0)} % RMS)"
-        for name, (rate, misfit) in best.items()
-    )
-    return said("fit", fits="; ".join(fits))
-
-
-def _nine(outcome: MptcpAqmOutcome) -> str:
-    material = Material(outcome.base)
-    cells = [material.cell(queue, 100) for queue in ("drop_tail", "codel")]
-    by_key = {(one.queue, one.delay_ms, one.quantity): one.value for one in numbers()}
-    values = [f"rtt_{path}_ms" for path in PATHS]
-    paper = [by_key["drop_tail", 100, one] / by_key["codel", 100, one] for one in values]
-    return said("nine", paper=paper, ours=[ratio(cells[0], cells[1], one) for one in values])
-
-
-def _percent(share: Interval) -> str:
-    return f"{100 * share.mean:.0f} %"

@@ -13,6 +13,7 @@ import polars as pl
 
 from anabranch._engine import Scenario
 from anabranch.papers.studies import (
+    Effort,
     Key,
     Reading,
     Settings,
@@ -39,19 +40,7 @@ BASE = ("clean", "textbook")
 FIT_PROFILES = (BASE, ("clean", "as_cited"), ("fitted", "textbook"), ("fitted", "as_cited"))
 
 
-@dataclass(frozen=True)
-class Effort:
-    """Replications of each kind of cell; `efforts.toml` says what each kind is."""
-
-    grid: int
-    couplings: int
-    fit: int
-    ablations: int
-    beyond: int
-    theta: int
-
-
-EFFORTS = efforts(__package__, Effort)
+EFFORTS = efforts(__package__)
 """The effort of each mode."""
 
 
@@ -157,10 +146,10 @@ def work(kind: str, settings: Settings, effort: Effort, name: str = "", title: s
     """A study of `studies.toml` with these values, under a name of its own if it has one."""
     row = _STUDIES["study"][kind]
     axes = {axis.removeprefix("routers_"): cases(axis, only) for axis, only in row["axes"].items()}
-    wanted = getattr(effort, row["replications"])
+    wanted, own = effort.of(row["replications"]), effort.of("grid")
 
     def replications(key: Key) -> int:
-        return effort.grid if kind == "grid" and key["coupling"] == LIA else wanted
+        return own if kind == "grid" and key["coupling"] == LIA else wanted
 
     name = f"{kind}/{name}" if name else kind
     loaded = scenario(name, {**settings, **row.get("set", {})}, axes)

@@ -14,16 +14,19 @@ from anabranch.figures.table import Table
 from anabranch.papers.page import Context
 from anabranch.papers.reproduction import Paper
 from anabranch.papers.runs import Runs
-from anabranch.papers.studies import compute_all
+from anabranch.papers.studies import Effort, compute_all
 from anabranch.papers.tables import recorded
+from anabranch.papers.texts import Means, Texts
 from anabranch.papers.verdicts import counted
 
 from . import figures, handover, studies
 from .claims import CLAIMS
 from .outcome import TITLES, Material, MultipathQuicOutcome, compared, study_of
-from .studies import EFFORTS, Effort
+from .studies import EFFORTS
 
 __all__ = ["PAPER"]
+
+said = Texts(__package__)
 
 HANDOVERS = 10
 """Runs of each transport for each run of a topology."""
@@ -32,7 +35,7 @@ HANDOVERS = 10
 def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MultipathQuicOutcome:
     """Runs the designs under each reading, and compares the transports over each topology."""
     works = studies.works(effort)
-    handed = handover.work(1 if mode == "smoke" else HANDOVERS * effort.runs)
+    handed = handover.work(1 if mode == "smoke" else HANDOVERS * effort.of("runs"))
     rows = compute_all([*works.values(), handed], out, jobs, PAPER.runs)
     materials: dict[str, Material] = {}
     for reading in studies.readings():
@@ -57,26 +60,15 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MultipathQuicOut
 
 def _headline(outcome: MultipathQuicOutcome) -> str:
     own = [one for one in outcome.claims if one.profile == outcome.claims[0].profile]
-    verdicts = counted(own)
-    return f"Multipath QUIC: of {len(own)} claims of the paper {verdicts} with the scripts' queues."
+    return said("headline", claims=len(own), verdicts=counted(own))
 
 
 def _sentences(outcome: MultipathQuicOutcome) -> list[str]:
-    said = []
-    for study in ("low", "high"):
-        runs = outcome.base.runs[study]
-        said.append(
-            f"{_capital(TITLES[study])}: MP-QUIC is sooner than MPTCP over"
-            f" {_share(runs, 'multi')} of the topologies; the second path brings MP-QUIC"
-            f" {runs.mean('benefit_quic').text(2)} of what it could add, MPTCP"
-            f" {runs.mean('benefit_tcp').text(2)}."
-        )
-    short = outcome.base.runs["short"]
-    said.append(
-        f"256 kB: the second path brings MP-QUIC {short.mean('benefit_quic').text(2)}, MPTCP"
-        f" {short.mean('benefit_tcp').text(2)}; below 0, one path alone is better."
-    )
-    return said
+    runs = outcome.base.runs
+    means = {name: Means(runs[name]) for name in ("low", "high", "short")}
+    titles = {name: _capital(TITLES[name]) for name in means}
+    shares = {name: _share(runs[name], "multi") for name in means}
+    return said.several("sentences", runs=means, titles=titles, shares=shares)
 
 
 def _capital(text: str) -> str:

@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Settings, Work, as_sets, efforts, file_text, published
+from anabranch.papers.studies import Effort, Settings, Work, as_sets, efforts, file_text, published
 from anabranch.support.toml_text import inline
 
 DESIGNS = {
@@ -38,16 +38,7 @@ PACKET = 1_500
 _text = partial(file_text, __package__)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much a mode runs; `efforts.toml` says what each number is."""
-
-    step: int
-    short: int
-    runs: int
-
-
-EFFORTS = efforts(__package__, Effort)
+EFFORTS = efforts(__package__)
 
 
 class Reading(BaseModel):
@@ -154,8 +145,8 @@ def works(effort: Effort) -> dict[tuple[str, str, str], Work]:
     found = {}
     for reading in readings():
         for design in DESIGNS:
-            own = work(reading, design, LARGE, effort.step, effort.runs)
+            own = work(reading, design, LARGE, effort.of("step"), effort.of("runs"))
             found[reading.name, design, "large"] = own
-        own = work(reading, "low", SHORT, effort.short, effort.runs)
+        own = work(reading, "low", SHORT, effort.of("short"), effort.of("runs"))
         found[reading.name, "low", "short"] = own
     return found

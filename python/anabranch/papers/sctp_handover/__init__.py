@@ -11,14 +11,14 @@ import polars as pl
 
 from anabranch import _engine
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all
+from anabranch.papers.studies import Effort, compute_all
 
 from . import outcome, studies, traced
 from .claims import CLAIMS, PROFILE, Material
 from .factors import EXPERIMENTS, SENDERS, Runs
 from .outcome import SctpHandoverOutcome
 from .samples import tidy
-from .studies import EFFORTS, Effort
+from .studies import EFFORTS
 
 __all__ = ["PAPER"]
 

@@ -5,7 +5,6 @@ No stack hands over by measured throughput, so the proposed sender stays simulat
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -22,7 +21,7 @@ from anabranch.papers.real import (
     farthest,
     number,
 )
-from anabranch.papers.studies import Sets, Settings, Work, efforts
+from anabranch.papers.studies import Effort, Sets, Settings, Work, efforts
 from anabranch.support.toml_text import inline
 
 from .claims import CLAIMS, Material
@@ -46,16 +45,7 @@ ENCAPSULATED: Sets = tuple((f"paths.path{number}.mtu", '"1508 B"') for number in
 """A chunk of 1452 B is one packet with the 8 B of UDP, too (RFC 6951)."""
 
 
-@dataclass(frozen=True)
-class RealEffort:
-    """How much is run; `real.toml` says what each key is."""
-
-    replications: int
-    failovers: int
-    phase_s: float
-
-
-EFFORTS = efforts(__package__, RealEffort, "real.toml")
+EFFORTS = efforts(__package__, "real.toml")
 """The effort of each mode."""
 
 
@@ -93,7 +83,13 @@ def real(mode: str, bench: Bench) -> RealStack:
     return RealStack(
         title=bench.stack.title,
         total_runs=sum(rows.height for rows in rows_by_place[REAL].values()),
-        sentences=_sentences(effort, sctp, numbers),
+        sentences=said.several(
+            "real",
+            sctp=sctp,
+            phase_s=effort.of("phase_s"),
+            death_s=DEATH_S,
+            far=farthest(numbers),
+        ),
         numbers=numbers,
         claims=[
             claim.judge(Material({}, {}, death), name)
@@ -122,7 +118,7 @@ def mtus(sctp: str) -> Sets:
     return ENCAPSULATED if sctp == "usrsctp" else ()
 
 
-def works(place: str, effort: RealEffort, settings: Settings, sets: Sets = ()) -> list[Work]:
+def works(place: str, effort: Effort, settings: Settings, sets: Sets = ()) -> list[Work]:
     """Both experiments with plain SCTP, followed by path 1's death in the first one.
 
     Parameters
@@ -142,10 +138,16 @@ def works(place: str, effort: RealEffort, settings: Settings, sets: Sets = ()) -
         columns += [
             f"run.phase_{phase.number}.transfer.goodput_kbit_per_s" for phase in of_experiment(one)
         ]
-        loaded = _scenario(shortened(_loaded(one), effort.phase_s), settings, sets)
+        loaded = _scenario(shortened(_loaded(one), effort.of("phase_s")), settings, sets)
         title = f"experiment {one}"
         made.append(
-            Work(_name(place, one), title, loaded, lambda _: effort.replications, tuple(columns))
+            Work(
+                _name(place, one),
+                title,
+                loaded,
+                lambda _: effort.of("replications"),
+                tuple(columns),
+            )
         )
     death = _loaded(1)
     death["run"] = {"duration": f"{DEATH_S + LONGEST_FAILOVER_S:g} s"}
@@ -157,7 +159,7 @@ def works(place: str, effort: RealEffort, settings: Settings, sets: Sets = ()) -
     loaded = _scenario(death, settings, sets)
     name = f"{place}/death"
     made.append(
-        Work(name, "path 1 dies", loaded, lambda _: effort.failovers, ("transfer.stalled_s",))
+        Work(name, "path 1 dies", loaded, lambda _: effort.of("failovers"), ("transfer.stalled_s",))
     )
     return made
 
@@ -245,15 +247,4 @@ def _throughputs(runs: Mapping[str, Mapping[int, Runs]]) -> list[Number]:
         )
         for one in EXPERIMENTS
         for phase in of_experiment(one)
-    ]
-
-
-def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:
-    far = farthest(numbers)
-    phases = said("shortened", phase_s=effort.phase_s, death_s=DEATH_S)
-    return [
-        said(sctp),
-        said("cross"),
-        *([phases] if effort.phase_s else []),
-        said("farthest", far=far, where=" ".join(map(str, far.key.values()))),
     ]

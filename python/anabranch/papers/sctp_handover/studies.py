@@ -12,7 +12,7 @@ from functools import cache, partial
 from pydantic import BaseModel
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Settings, Work, as_sets, efforts, file_text
+from anabranch.papers.studies import Effort, Key, Sets, Settings, Work, as_sets, efforts, file_text
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
@@ -41,18 +41,7 @@ DEATH_S = 50.0
 """When path 1 dies in the study of plain failover."""
 
 
-@dataclass(frozen=True)
-class Effort:
-    """Replications of each kind of cell; `efforts.toml` says what each kind is."""
-
-    tables: int
-    others: int
-    calls: int
-    ablations: int
-    traced: int
-
-
-EFFORTS = efforts(__package__, Effort)
+EFFORTS = efforts(__package__)
 """The effort of each mode."""
 
 
@@ -150,8 +139,8 @@ class Arena:
 
         def replications(key: Key) -> int:
             if self.is_call:
-                return effort.calls
-            return effort.tables if key["policy"] in SENDERS else effort.others
+                return effort.of("calls")
+            return effort.of("tables") if key["policy"] in SENDERS else effort.of("others")
 
         cases = {policy.name: self.case(policy) for policy in policies()}
         scenario = self.scenario("policy", cases, ())
@@ -172,7 +161,7 @@ class Arena:
             f"ablations/{self.name}-{sender}",
             f"{self.title}, {policy.title}",
             self.scenario("variant", cases, sets),
-            lambda _: effort.ablations,
+            lambda _: effort.of("ablations"),
             tuple(self.columns),
         )
 
@@ -212,7 +201,7 @@ def death(effort: Effort) -> Work:
         "death",
         "path 1 dies",
         Scenario.parse(arena.text, (*arena.sets, *as_sets(_ARENAS["death"]))),
-        lambda _: effort.tables,
+        lambda _: effort.of("tables"),
         ("transfer.sctp.a.path0.first_inactive_s", "transfer.stalled_s"),
     )
 

@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import polars as pl
 
+from anabranch.papers.studies import Effort
 from anabranch.papers.traces import STEP_S, path_rates
 from anabranch.studies.result import run
 
 from .factors import REVERTED_S
-from .studies import Effort, experiment
+from .studies import experiment
 
 APART_S = 1.0
 """Two checkpoints are at least so many seconds apart."""
@@ -106,7 +107,7 @@ def _is_at(handovers: list[Handover], time_s: float, to: int) -> float:
 
 def proposed(number: int, effort: Effort) -> list[Traced]:
     """The proposed sender's runs of an experiment, by replication."""
-    return [trace(number, "proposed", replication) for replication in range(effort.traced)]
+    return [trace(number, "proposed", replication) for replication in range(effort.of("traced"))]
 
 
 def trace(number: int, sender: str, replication: int = 0) -> Traced:

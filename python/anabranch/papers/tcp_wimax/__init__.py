@@ -10,14 +10,15 @@ import polars as pl
 
 from anabranch import _engine
 from anabranch._engine import Scenario
+from anabranch.papers import studies as shared
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all, find_cell, timed
+from anabranch.papers.studies import Effort, compute_all
 from anabranch.studies.result import run
 
 from . import link, outcome, studies, traced
 from .factors import CONTROLS, PROFILES, READINGS, SHEET, Runs
 from .outcome import Speed, TcpWimaxOutcome
-from .studies import EFFORTS, STATIONS, Effort, pair_shares, station_rows
+from .studies import EFFORTS, STATIONS, pair_shares, station_rows
 
 __all__ = ["PAPER"]
 
@@ -29,10 +30,10 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
     tidy = SHEET.tidy
     grid = {reading: Runs(tidy(rows[f"grid/{reading}"]), reading) for reading in READINGS}
     probes, distance = tidy(rows["probe"]), tidy(rows["distance"])
-    links = link.links(probes, effort.traced_probes)
+    links = link.links(probes, effort.of("traced_probes"))
     scenario = works[0].scenario
     base = grid["write"].claimed("nlos10").frame
-    few = base.filter(pl.col("replication") < effort.sensitivity)
+    few = base.filter(pl.col("replication") < effort.of("sensitivity"))
     return TcpWimaxOutcome(
         mode=mode,
         version=_engine.__version__,
@@ -48,11 +49,11 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
             outcome.variant(studies.UNCHANGED, few),
             *(
                 outcome.variant(described.title, tidy(rows[f"sensitivity/{number:02}"]))
-                for number, described in enumerate(studies.variants())
+                for number, described in enumerate(studies.VARIANTS)
             ),
         ],
         windows=traced.windows(scenario),
-        silences=traced.silences(scenario, "nlos10", effort.traced_transfers),
+        silences=traced.silences(scenario, "nlos10", effort.of("traced_transfers")),
         cells=outcome.cells(grid, links),
         claims=outcome.judge(grid, links, probes, distance),
         recommendations=outcome.recommendations(grid["write"]),
@@ -63,22 +64,12 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
 
 def speed(scenario: Scenario) -> Speed:
     """Computes a part of the grid once more, on one core, with a clock beside it."""
-    cells = [
-        find_cell(scenario, traced.claimed(profile, control))
-        for profile in PROFILES
-        for control in CONTROLS
-    ]
-    batch, elapsed = timed(lambda: _engine.run_batch(scenario, [(cell, 0) for cell in cells], 1))
-    packets = sum(
-        sum(batch[f"link.air.{direction}.arrived_packets"]) for direction in ("forward", "reverse")
-    )
+    keys = [traced.claimed(profile, control) for profile in PROFILES for control in CONTROLS]
+    counters = [f"link.air.{way}.arrived_packets" for way in ("forward", "reverse")]
+    each_s, packets_per_s = shared.speed(scenario, keys, counters)
     wire = studies.wire()
-    _, cubic = timed(lambda: run(wire))
-    return Speed(
-        studies.DURATION_S * len(cells) / elapsed,
-        packets / elapsed,
-        1e3 * cubic / studies.DURATION_S,
-    )
+    _, cubic = shared.timed(lambda: run(wire))
+    return Speed(studies.DURATION_S / each_s, packets_per_s, 1e3 * cubic / studies.DURATION_S)
 
 
 PAPER = packaged(__package__, "transfers of 30 s", EFFORTS, compute)

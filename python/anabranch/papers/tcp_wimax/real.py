@@ -5,15 +5,15 @@ A real stack runs under the first reading of "segment size". Beside it stand the
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from anabranch.papers.intervals import Interval
 from anabranch.papers.real import REAL, Bench, LeftOut, Number, RealStack, numbers
-from anabranch.papers.studies import Key, Sets, Work, efforts
+from anabranch.papers.studies import Effort, Sets, Work, described, efforts
 from anabranch.papers.verdicts import Finding
 
 from . import link, studies
@@ -22,12 +22,10 @@ from .factors import (
     CLAIMED_BUFFER,
     CLAIMED_SEGMENT,
     CONTROL_NAMES,
-    PAPERS_PROFILES,
     PROFILES,
     READINGS,
     SHEET,
     Runs,
-    size,
 )
 from .outcome import PUBLISHED, verdict_of
 from .story import said
@@ -37,7 +35,8 @@ LINUX: Sets = (("flows.bulk.transport.receive_autotuning", "false"),)
 ALIKE: Sets = (*LINUX, ("flows.bulk.transport.profile", '"linux_6"'))
 """The simulated TCP that is like the real one."""
 
-COLUMNS = tuple(name for name in studies.GRID_COLUMNS if not name.endswith("fast_retransmits"))
+GRID_COLUMNS = described(__package__)["grid/{name}"].columns
+COLUMNS = tuple(name for name in GRID_COLUMNS if not name.endswith("fast_retransmits"))
 """What a kernel counts, too."""
 
 AS_PAPER, AS_KERNEL = "simulated, 2.6.20", "simulated, Linux 6"
@@ -60,21 +59,7 @@ ABOUT_TCP = ("1", "2", "3", "4")
 """Claims that are about what a TCP does; the fifth is about the radio."""
 
 
-@dataclass(frozen=True)
-class RealEffort:
-    """Replications and lengths of each kind of run; `real.toml` says what each kind is."""
-
-    weak: int
-    strong: int
-    grid: int
-    los_grid: int
-    probes: int
-    weak_duration: str
-    strong_duration: str
-    grid_duration: str
-
-
-EFFORTS = efforts(__package__, RealEffort, "real.toml")
+EFFORTS = efforts(__package__, "real.toml")
 """The effort of each mode."""
 
 
@@ -101,33 +86,12 @@ def real(mode: str, bench: Bench) -> RealStack:
     )
 
 
-def works(name: str, sets: Sets, effort: RealEffort) -> list[Work]:
+def works(name: str, sets: Sets, effort: Effort) -> list[Work]:
     """The compared cells of the paper's two links, and the grid."""
-
-    def compared(profile: str, replications: int) -> Callable[[Key], int]:
-        where = (profile, CLAIMED_SEGMENT, CLAIMED_BUFFER)
-        return lambda key: (
-            replications if (key["profile"], key["segment"], key["buffer"]) == where else 0
-        )
-
-    def grid(key: Key) -> int:
-        return effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
-
-    parts = (
-        (WEAK, "the weak link", effort.weak_duration, compared(WEAK, effort.weak)),
-        (STRONG, "the good link", effort.strong_duration, compared(STRONG, effort.strong)),
-        (GRID, "the grid", effort.grid_duration, grid),
-    )
     return [
-        Work(
-            f"{name}/{part}",
-            title,
-            studies.network((*sets, ("run.duration", duration))),
-            replications,
-            COLUMNS,
-        )
-        for part, title, duration, replications in parts
-        if part != GRID or effort.grid
+        replace(work, columns=COLUMNS)
+        for study in described(__package__, "real_studies.toml").values()
+        for work in study.works(effort, sets, f"{name}/")
     ]
 
 
@@ -196,9 +160,8 @@ def _claims(mode: str, bench: Bench, by_place: ByPlace) -> list[Finding]:
     """Every claim about TCP on the same runs, simulated and real; none without the whole grid."""
     if GRID not in by_place[REAL]:
         return []
-    works = studies.all_studies(studies.EFFORTS[mode])
-    (probe,) = (work for work in works if work.name == "probe")
-    few = replace(probe, replications=lambda _: EFFORTS[mode].probes)
+    (probe,) = described(__package__)["probe"].works(studies.EFFORTS[mode])
+    few = replace(probe, replications=lambda _: EFFORTS[mode].of("probes"))
     probes = SHEET.tidy(bench.simulated([few])["probe"])
     # Bursts and coherence, which traces tell, are no part of these claims.
     links = link.links(probes, traced=1)
@@ -223,11 +186,11 @@ def whole(parts: Mapping[str, Runs]) -> Runs:
     return replace(parts[GRID], frame=pl.concat(frames))
 
 
-def _sentences(effort: RealEffort, by_place: ByPlace) -> list[str]:
+def _sentences(effort: Effort, by_place: ByPlace) -> list[str]:
     parts = {
-        WEAK: f"the weak link's compared cells ({effort.weak_duration} each)",
-        STRONG: f"the good link's ({effort.strong_duration} each)",
-        GRID: f"the grid ({effort.grid_duration} each)",
+        WEAK: f"the weak link's compared cells ({effort.text('weak_duration')} each)",
+        STRONG: f"the good link's ({effort.text('strong_duration')} each)",
+        GRID: f"the grid ({effort.text('grid_duration')} each)",
     }
     there = by_place[REAL]
     agreements = (_agreement(_part(by_place, one), parts[one]) for one in parts if one in there)
@@ -249,7 +212,4 @@ def _agreement(runs: Mapping[str, Runs], what: str) -> str:
         near=both.filter(pl.col("off").abs() <= 10).height,
         median=float(np.median(both["off"].to_numpy())),
         worst=worst,
-        control=CONTROL_NAMES[worst["control"]],
-        segment=size(worst["segment"]),
-        buffer=size(worst["buffer"]),
     )

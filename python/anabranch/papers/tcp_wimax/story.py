@@ -1,9 +1,7 @@
-"""The finding in words: what the texts of `story.toml` show.
-
-The same sentences on the terminal, on the page and in the record.
-"""
+"""What the texts of `story.j2` show: the same on the terminal, on the page and in the record."""
 
 import math
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -11,7 +9,7 @@ from anabranch.papers.intervals import Interval
 from anabranch.papers.texts import Texts
 from anabranch.papers.verdicts import above, by_claim, counted
 from anabranch.stats.verdicts import needed
-from anabranch.support.wording import counted as counted_runs
+from anabranch.support import wording
 
 from .factors import (
     CONTROL_NAMES,
@@ -33,83 +31,80 @@ NS3_CUBIC_MS = 14.0
 """Processor time of ns-3.48 in ms per simulated second of CUBIC at 10 Mbit/s, on a machine with two
 cores."""
 
-said = Texts(__package__)
+said = Texts(
+    __package__,
+    controls=CONTROL_NAMES,
+    profiles=PROFILE_NAMES,
+    sizes=len(SEGMENTS),
+    size=size,
+    counted=wording.counted,
+    needed=needed,
+)
+
+
+@dataclass(frozen=True)
+class End:
+    """The control that takes most of a link from another, or least."""
+
+    control: str
+    taken: Interval
+    means: list[float]
+    """Those of the controls that may be it."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is known which one that is."""
+        return len(self.means) == 1 and math.isfinite(self.taken.half_width)
 
 
 def headline(outcome: TcpWimaxOutcome) -> str:
     """Which control the weak link without line of sight should run."""
     best = outcome.recommendations.get(WEAK)
-    if best is None:
-        return ranking(outcome)
-    count, others = len(best.candidates), len(best.candidates) - 1
-    if not best.is_resolved:
-        which = "Any of the nine" if count == len(CONTROL_NAMES) else f"Any of {count} of the nine"
-        return said("open_headline", which=which, **words(best))
-    as_good = f"{others} others are as good" if others else "no other is as good"
-    return said("headline", others=as_good, **words(best))
+    return said("ranking", **_ranking(outcome)) if best is None else said("headline", best=best)
 
 
-def ranking(outcome: TcpWimaxOutcome) -> str:
-    """One sentence on what is left of the paper's ranking."""
+def _ranking(outcome: TcpWimaxOutcome) -> dict[str, object]:
+    """What is left of the paper's ranking."""
     base = outcome.claimed
-    ranks = {True: "differ clearly", False: "differ little", None: "may differ"}
-    return said(
-        "ranking",
-        base=base,
-        link=outcome.links[WEAK],
-        differ=ranks[above(base.gap_percent, CLEARLY)],
-        best=CONTROL_NAMES[base.best],
-        worst=CONTROL_NAMES[base.worst],
-    )
+    is_clear = above(base.gap_percent, CLEARLY)
+    return {"base": base, "link": outcome.links[WEAK], "is_clear": is_clear}
 
 
 def sentences(outcome: TcpWimaxOutcome) -> list[str]:
     """Verdicts, readings, recommendations and what lies beyond, one sentence each."""
-    parts = (
-        f"{counted([one for one in outcome.claims if one.profile == reading])} ({title})"
-        for reading, title in READING_NAMES.items()
+    advised, silences = outcome.recommendations, outcome.silences
+    least, most = (choose(silences, key=lambda name: silences[name].mean) for choose in (min, max))
+    ranked = {profile: aggression(outcome.shares, profile) for profile in ("nlos30", WEAK)}
+    return said.several(
+        "sentences",
+        is_told=WEAK in advised,
+        **_ranking(outcome),
+        claims=len(by_claim(outcome.claims)),
+        readings={
+            title: counted([one for one in outcome.claims if one.profile == reading])
+            for reading, title in READING_NAMES.items()
+        },
+        timeouts=outcome.write.claimed(WEAK).mean("timeouts"),
+        silences=silences,
+        least=least,
+        most=most,
+        gap_ms=1e3 * SILENT_S,
+        effects={
+            reading: {link: reading_effect(outcome.grid, reading, link) for link in ranked}
+            for reading in READINGS[1:]
+        },
+        recommended=[advised[profile] for profile in PROFILES if profile in advised],
+        shares={
+            profile: (_end(rows, "best"), _end(rows.reverse(), "least"))
+            for profile, rows in ranked.items()
+            if not rows.is_empty()
+        },
     )
-    return [
-        *([ranking(outcome)] if WEAK in outcome.recommendations else []),
-        said("verdicts", count=len(by_claim(outcome.claims)), parts="; ".join(parts)),
-        _silence(outcome),
-        _readings(outcome),
-        *(
-            recommendation(outcome.recommendations[profile])
-            for profile in PROFILES
-            if profile in outcome.recommendations
-        ),
-        *_fairness(outcome),
-    ]
-
-
-def words(best: Recommendation) -> dict[str, str | int]:
-    """What sentences and tables say of a setting."""
-    runs = best.goodput_mbps.n
-    return {
-        "link": PROFILE_NAMES[best.profile],
-        "control": CONTROL_NAMES[best.control],
-        "buffer": size(best.buffer),
-        "goodput": best.goodput_mbps.text(),
-        "cov": f"{best.cov:.2f}",
-        "names": ", ".join(CONTROL_NAMES[control] for control in best.candidates),
-        "runs": runs,
-        "alike": said(
-            "alike", runs=counted_runs(runs, "replication"), needed=needed(best.resolved_by)
-        ),
-    }
 
 
 def recommendation(best: Recommendation) -> str:
     """One profile's setting, or that it is not resolved."""
-    about = words(best)
-    if not best.is_resolved:
-        return said("not_recommended", **about)
-    is_any = len(best.segments) == len(SEGMENTS)
-    writes = "any write size" if is_any else f"writes of {' or '.join(map(size, best.segments))}"
-    is_alone = len(best.candidates) == 1
-    others = "no other control is as good" if is_alone else f"as good: {about['names']}"
-    return said("recommended", writes=writes, others=others, **about)
+    return said("recommendation", best=best)
 
 
 def speed(outcome: TcpWimaxOutcome) -> str:
@@ -117,55 +112,8 @@ def speed(outcome: TcpWimaxOutcome) -> str:
     return said("speed", ns3=NS3_CUBIC_MS, **vars(outcome.speed))
 
 
-def _silence(outcome: TcpWimaxOutcome) -> str:
-    found = outcome.silences
-    ends = [choose(found, key=lambda control: found[control].mean) for choose in (min, max)]
-    return said(
-        "silence",
-        timeouts=outcome.write.claimed(WEAK).mean("timeouts"),
-        shares=[found[control] for control in ends],
-        names=[CONTROL_NAMES[control] for control in ends],
-        gap_ms=1e3 * SILENT_S,
-    )
-
-
-def _readings(outcome: TcpWimaxOutcome) -> str:
-    effects = {
-        reading: {
-            profile: reading_effect(outcome.grid, reading, profile) for profile in ("nlos30", WEAK)
-        }
-        for reading in READINGS[1:]
-    }
-    return said("readings", **effects)
-
-
-def _fairness(outcome: TcpWimaxOutcome) -> list[str]:
-    """Which control takes most of a link from another, and which least."""
-    ranked = {profile: aggression(outcome.shares, profile) for profile in ("nlos30", WEAK)}
-    return [
-        said(
-            "fairness",
-            link=PROFILE_NAMES[profile],
-            most=_end(rows, "best", "most"),
-            least=_end(rows.reverse(), "least", "least"),
-        )
-        for profile, rows in ranked.items()
-        if not rows.is_empty()
-    ]
-
-
-def _end(ranked: pl.DataFrame, may_be: str, word: str) -> str:
+def _end(ranked: pl.DataFrame, may_be: str) -> End:
     """Which control takes most, or least, from the end of the ranking on."""
     first = ranked.row(0, named=True)
     taken = Interval(first["mean"], first["half_width"], first["n"])
-    there = ranked.filter(may_be)["mean"].to_list()
-    if len(there) == 1 and math.isfinite(taken.half_width):
-        return said("takes", control=CONTROL_NAMES[first["first"]], word=word, taken=taken)
-    return said(
-        "any_takes",
-        count=len(there),
-        word=word,
-        low=min(there),
-        high=max(there),
-        runs=counted_runs(taken.n, "replication"),
-    )
+    return End(first["first"], taken, ranked.filter(may_be)["mean"].to_list())

@@ -81,8 +81,15 @@ def recommendations(outcome: TcpWimaxOutcome) -> Table:
     found = []
     for best in outcome.recommendations.values():
         is_any = len(best.segments) == len(SEGMENTS)
-        segments = "any" if is_any else ", ".join(map(size, best.segments))
-        about = story.words(best) | {"segments": segments}
+        about = {
+            "link": PROFILE_NAMES[best.profile],
+            "control": CONTROL_NAMES[best.control],
+            "buffer": size(best.buffer),
+            "segments": "any" if is_any else ", ".join(map(size, best.segments)),
+            "goodput": best.goodput_mbps.text(),
+            "cov": f"{best.cov:.2f}",
+            "names": ", ".join(CONTROL_NAMES[control] for control in best.candidates),
+        }
         if not best.is_resolved:
             about |= dict.fromkeys(("buffer", "segments", "goodput", "cov"), "")
             about["control"] = f"cannot be told after {best.goodput_mbps.n} replications"

@@ -11,12 +11,12 @@ import polars as pl
 
 from anabranch import _engine
 from anabranch.papers.reproduction import packaged
-from anabranch.papers.studies import compute_all
+from anabranch.papers.studies import Effort, compute_all
 
 from . import outcome, studies, traced
 from .factors import CLOCKS, SHEET, Runs
 from .outcome import VoipSctpOutcome
-from .studies import EFFORTS, Effort
+from .studies import EFFORTS
 
 __all__ = ["PAPER"]
 
@@ -34,7 +34,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> VoipSctpOutcome:
     table = {clock: outcome.table2(runs[clock]) for clock in CLOCKS}
     robust, robust_loss = outcome.robust_setting(runs)
     causes = {
-        clock: traced.interruption_causes(scenarios[clock], effort.traced) for clock in CLOCKS
+        clock: traced.interruption_causes(scenarios[clock], effort.of("traced")) for clock in CLOCKS
     }
     return VoipSctpOutcome(
         mode=mode,
@@ -58,28 +58,15 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> VoipSctpOutcome:
 
 def _sensitivity(effort: Effort, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     rows = []
-    for number, variant in enumerate(studies.variants() if effort.sensitivity else []):
-        frame = frames[f"sensitivity/{number:02}"].with_columns(
-            loss0=pl.lit(0.1), loss1=pl.lit(0.1)
-        )
+    for number, variant in enumerate(studies.variants() if effort.of("sensitivity") else []):
+        tenth = pl.lit(0.1)
+        frame = frames[f"sensitivity/{number:02}"].with_columns(loss0=tenth, loss1=tenth)
         means = outcome.table2(Runs(frame, variant.name)).means
-        rows.append(
-            {
-                "group": variant.group,
-                "name": variant.name,
-                "prototype": variant.prototype,
-                "mean_absolute_error": outcome.mean_absolute_error(means),
-                "bias": statistics.fmean((means["mean"] - means["mos"]).to_list()),
-            }
-        )
-    schema = {
-        "group": pl.String,
-        "name": pl.String,
-        "prototype": pl.Float64,
-        "mean_absolute_error": pl.Float64,
-        "bias": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema)
+        error = outcome.mean_absolute_error(means)
+        bias = statistics.fmean((means["mean"] - means["mos"]).to_list())
+        named = variant.model_dump(include={"group", "name", "prototype"})
+        rows.append(named | {"mean_absolute_error": error, "bias": bias})
+    return pl.DataFrame(rows)
 
 
 PAPER = packaged(__package__, "calls", EFFORTS, compute)

@@ -4,7 +4,6 @@ No stack changes its primary path by delay, so the other half of the table stays
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -20,14 +19,22 @@ from anabranch.papers.real import (
     farthest,
     number,
 )
-from anabranch.papers.studies import Settings, Work, as_sets, efforts, file_text, with_sweep
+from anabranch.papers.studies import (
+    Effort,
+    Settings,
+    Work,
+    as_sets,
+    efforts,
+    file_text,
+    with_sweep,
+)
 from anabranch.papers.verdicts import Verdict, verdict
 from anabranch.support.toml_text import inline
 
 from .factors import PMR, SHEET, WAITS_MS, Runs
 from .published import MOS_TOLERANCE, table2
 from .story import said
-from .studies import COLUMNS, TEN_PERCENT, clock_sets
+from .studies import CLOCK_SETS, COLUMNS, TEN_PERCENT
 
 AS_PAPER = "simulated, ns-2"
 LEAST_PMR = {"usrsctp": 0, "kernel": 1}
@@ -36,16 +43,7 @@ CLOCK = "on_arrival"
 """The loss clock that reproduces the table."""
 
 
-@dataclass(frozen=True)
-class RealEffort:
-    """How much is run; `real.toml` says what each key is."""
-
-    replications: int
-    rto_max_s: list[float]
-    waits_ms: list[int]
-
-
-EFFORTS = efforts(__package__, RealEffort, "real.toml")
+EFFORTS = efforts(__package__, "real.toml")
 """The effort of each mode."""
 
 
@@ -96,8 +94,8 @@ def transport(sctp: str) -> Settings:
     }
 
 
-def _work(name: str, effort: RealEffort, sctp: str, settings: Settings) -> Work:
-    waits = [f"{wait} ms" for wait in effort.waits_ms]
+def _work(name: str, effort: Effort, sctp: str, settings: Settings) -> Work:
+    waits = [f"{wait} ms" for wait in effort.numbers("waits_ms")]
     axes: dict[str, tuple[str, list[int] | list[str]]] = {
         "wait0": ("links.p0-middle.cross_traffic.0.mean_wait", waits),
         "wait1": ("links.p1-middle.cross_traffic.0.mean_wait", waits),
@@ -105,19 +103,22 @@ def _work(name: str, effort: RealEffort, sctp: str, settings: Settings) -> Work:
             "flows.call.transport.path_max_retrans",
             [pmr for pmr in PMR if pmr >= LEAST_PMR[sctp]],
         ),
-        "rto_max": ("flows.call.transport.rto_max", [f"{limit:g} s" for limit in effort.rto_max_s]),
+        "rto_max": (
+            "flows.call.transport.rto_max",
+            [f"{limit:g} s" for limit in effort.numbers("rto_max_s")],
+        ),
     }
     sweep = f"[sweep]\nmetrics = {inline(COLUMNS)}\n" + "".join(
         f"axes.{axis} = {{ set = {inline(path)}, values = {inline(values)} }}\n"
         for axis, (path, values) in axes.items()
     )
-    sets = (*TEN_PERCENT, *clock_sets(CLOCK), *as_sets(settings))
+    sets = (*TEN_PERCENT, *CLOCK_SETS[CLOCK], *as_sets(settings))
     loaded = with_sweep(file_text(__package__, "scenario.toml"), sweep, sets)
     title = "Table 2 with plain failover"
-    return Work(name, title, loaded, lambda _: effort.replications, COLUMNS)
+    return Work(name, title, loaded, lambda _: effort.of("replications"), COLUMNS)
 
 
-def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
+def _table2(effort: Effort, by_place: Mapping[str, Runs]) -> list[Number]:
     published = table2().filter(pl.col("delay_centric") == "off")
     listed = []
     for row in published.sort("rto_max_s", "pmr", descending=[True, False]).iter_rows(named=True):
@@ -130,7 +131,7 @@ def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
             return verdict(paper, real.mean, real.half_width, MOS_TOLERANCE)
 
         # Only with all nine pairs of delays it is the paper's own number.
-        is_papers = len(effort.waits_ms) == len(WAITS_MS)
+        is_papers = len(effort.numbers("waits_ms")) == len(WAITS_MS)
         listed.append(
             number(
                 "Table 2, plain failover, 10 % loss: MOS",
@@ -144,14 +145,13 @@ def _table2(effort: RealEffort, by_place: Mapping[str, Runs]) -> list[Number]:
     return listed
 
 
-def _sentences(effort: RealEffort, sctp: str, numbers: list[Number]) -> list[str]:
+def _sentences(effort: Effort, sctp: str, numbers: list[Number]) -> list[str]:
     far = farthest(numbers)
-    off = far.real.mean - list(far.simulated.values())[-1].mean
-    where = ", ".join(f"{name} {value}" for name, value in far.key.items())
-    waits = ", ".join(map(str, effort.waits_ms))
-    return [
-        said("real"),
-        *([said("usrsctp")] if sctp == "usrsctp" else []),
-        *([said("fewer_waits", waits=waits)] if len(effort.waits_ms) < len(WAITS_MS) else []),
-        said("farthest", off=off, where=where),
-    ]
+    return said.several(
+        "real",
+        sctp=sctp,
+        waits=effort.numbers("waits_ms"),
+        all_waits=len(WAITS_MS),
+        off=far.real.mean - list(far.simulated.values())[-1].mean,
+        where=", ".join(f"{name} {value}" for name, value in far.key.items()),
+    )
