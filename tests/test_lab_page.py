@@ -112,7 +112,7 @@ def test_a_video_is_what_the_engine_measures(page: Page) -> None:
     page.page.select_option("#story", "train")
     page.has_run()
     page.page.evaluate("document.getElementById('run-status').textContent = ''")
-    page.page.click("text=Copies on both >> nth=-1")
+    page.page.click("#panel-story li button >> nth=1")
     page.has_run()
     page.page.keyboard.press(" ")
     page.page.locator("#scrub").press("End")
@@ -127,7 +127,7 @@ def test_a_video_is_what_the_engine_measures(page: Page) -> None:
     said = (
         f"Frames: {in_time - late} in time, {late} late, {lost} lost · {of['call.freezes']:.0f} "
         f"freezes, {frozen:.2f} s · p99 {of['call.p99_frame_delay_ms']:.0f} ms · "
-        f"sent {north:.2f} MB on north, {south:.2f} MB on south"
+        f"sent {north:.3g} MB on north, {south:.3g} MB on south"
     )
     assert page.text("film") == said
     # By keys: the next event from the start is a freeze, which is said with what was seen so far.
