@@ -47,6 +47,7 @@ STORIES = [
     "dead-path",
     "bufferbloat",
     "game-and-download",
+    "train",
     "lifo-codel",
     "slow-second-path",
     "leaving-home",

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import anabranch
 from anabranch import lab, report
 from conftest import COMMAND, HANGS_S, ROOT, Command, one_error, written
 from lab_pages import AXE, IS_BUILT, WHOLE, Page, needs_page
@@ -81,7 +82,7 @@ def test_stories_load_and_play(page: Page) -> None:
     stories = page.page.eval_on_selector_all(
         "#story option:not([hidden])", "options => options.map(option => option.value)"
     )
-    assert len(stories) == 12
+    assert len(stories) == 13
     for story in stories:
         page.page.evaluate("document.getElementById('run-status').textContent = ''")
         page.page.select_option("#story", story)
@@ -103,6 +104,46 @@ def test_stories_load_and_play(page: Page) -> None:
                 time.sleep(0.5)
                 page.has_run()
                 assert not page.page.locator("#alert").is_visible(), (story, index)
+
+
+@needs_page
+def test_a_video_is_what_the_engine_measures(page: Page) -> None:
+    page.page.evaluate("document.getElementById('run-status').textContent = ''")
+    page.page.select_option("#story", "train")
+    page.has_run()
+    page.page.evaluate("document.getElementById('run-status').textContent = ''")
+    page.page.click("#panel-story li button >> nth=1")
+    page.has_run()
+    page.page.keyboard.press(" ")
+    page.page.locator("#scrub").press("End")
+    scenario = (ROOT / "lab/src/stories/train.toml").read_text("utf-8")
+    copies = {"flows.call.transport.scheduler": "redundant"}
+    of = anabranch.run(scenario, set=copies).summary
+    in_time, late, lost = (
+        round(of[f"call.{name}"]) for name in ("frames_shown", "frames_late", "frames_lost")
+    )
+    frozen = of["call.frozen_percent"] / 100 * 29
+    north, south = (of[f"call.rtp.a.path{path}.wire_bytes_sent"] / 1e6 for path in (0, 1))
+    said = (
+        f"Frames: {in_time - late} in time, {late} late, {lost} lost · {of['call.freezes']:.0f} "
+        f"freezes, {frozen:.2f} s · p99 {of['call.p99_frame_delay_ms']:.0f} ms · "
+        f"sent {north:.3g} MB on north, {south:.3g} MB on south"
+    )
+    assert page.text("film") == said
+    # By keys: the next event from the start is a freeze, which is said with what was seen so far.
+    page.page.locator("#scrub").press("Home")
+    page.page.click("#stage-title")
+    for _ in range(5):
+        page.page.keyboard.press("e")
+        if "stands still" in page.text("event"):
+            break
+    assert "the picture stands still for" in page.text("said")
+    assert "Frames: " in page.text("said")
+    # A scenario without a video has no frames below its network.
+    page.page.evaluate("document.getElementById('run-status').textContent = ''")
+    page.page.select_option("#story", "slow-start")
+    page.has_run()
+    assert not page.page.locator("#film").is_visible()
 
 
 @needs_page

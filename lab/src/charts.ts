@@ -85,6 +85,11 @@ export function* chartsOf(trace: Trace): Work<Chart[]> {
       series: yield* groups(tables["intervals"], "start_s", "goodput_kbit_per_s", 1e-3, true, false),
     },
     {
+      title: "Target of the control",
+      unit: "Mbit/s",
+      series: (yield* groups(tables["media"], "time_s", "target_bit_per_s", 1e-6, true, true)).filter(isSender),
+    },
+    {
       title: "Congestion window",
       unit: "kB",
       series: (yield* groups(tables["paths"], "time_s", "cwnd_bytes", 1e-3, true, true)).filter(isSender),

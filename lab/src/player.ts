@@ -2,6 +2,7 @@
 
 import { byId, h, ink, sized } from "./dom";
 import type { Chart } from "./charts";
+import { Film } from "./film";
 import type { Plots } from "./plots";
 import type { Stage } from "./stage";
 import type { Moment, Trace } from "./trace";
@@ -27,6 +28,7 @@ export class Player {
   private readonly pace = byId<HTMLSelectElement>("speed");
   /** For people who do not see the picture: what a key or a button has done. */
   private readonly said = byId("said");
+  private readonly film = new Film(byId("film"));
   /** What the key that leaves something does. */
   onEscape: () => void = () => {};
   /** Where nothing is to move, pictures follow each other as on slides. */
@@ -63,6 +65,7 @@ export class Player {
     this.pause();
     this.trace = trace;
     this.stage.play(trace);
+    this.film.show(trace);
     this.plots.show(trace, charts);
     this.scrub.max = String(trace?.end ?? 0);
     this.seek(Math.min(this.time, trace?.end ?? 0));
@@ -129,7 +132,8 @@ export class Player {
   /** Says a sentence, where the player is, and what happened last. */
   private say(sentence: string) {
     const last = this.trace?.last(this.time)?.text ?? "";
-    this.said.textContent = [sentence, `At ${this.clock.textContent}.`, last].filter(Boolean).join(" ");
+    const seen = this.film.said(this.time);
+    this.said.textContent = [sentence, `At ${this.clock.textContent}.`, seen && `${seen}.`, last].filter(Boolean).join(" ");
   }
 
   /** The packet after, or before, the one whose story is told; the first in view where none is. */
@@ -167,6 +171,7 @@ export class Player {
     const { trace, time } = this;
     this.stage.draw(time, this.speed);
     this.plots.seek(time);
+    this.film.seek(time);
     this.scrub.value = String(time);
     const digits = this.speed < 0.01 ? 4 : 3;
     this.clock.textContent = `${time.toFixed(digits)} s`;

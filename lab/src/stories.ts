@@ -14,6 +14,7 @@ import game from "./stories/game.toml";
 import lifoCodel from "./stories/lifo-codel.toml";
 import measuredHandover from "./stories/measured-handover.toml";
 import slowStart from "./stories/slow-start.toml";
+import train from "./stories/train.toml";
 
 export interface Step {
   text: string;
@@ -207,6 +208,80 @@ export const STORIES: Story[] = [
       },
     ],
     metric: "game.p99_delay_ms",
+    replications: 20,
+  },
+  {
+    id: "train",
+    title: "Two people on a train",
+    text: [
+      "Two people on a train talk to an office, and their telephone has the networks of two operators. Both lose packets in bursts where cells change; north is gone for 1.5 s in a cutting and for 2 s in a tunnel, south for 1.5 s on the other side of a hill. At first all of the video goes over north.",
+      "Each small picture below the network is a frame: full once it is shown, half full if that took more than 400 ms, crossed out if it never was. It is underlined where the picture stands still, as the statistics of WebRTC count a freeze. A second path can take copies of all packets, a share of them, or all of them once the first one is silent.",
+    ],
+    scenario: train,
+    at: 7.5,
+    speed: 0.2,
+    steps: [
+      {
+        text: "North alone: the cutting begins at 8 s. See how long the picture stands still, and how long after the network is back.",
+        label: "Play from 7.9 s",
+        at: 7.9,
+        speed: 0.2,
+      },
+      {
+        text: "Copies on both: each packet goes on both paths, and the first one counts. Frames stay whole; the bytes are on the line below them.",
+        label: "Copies on both",
+        sets: [["flows.call.transport", { kind: "rtp", cc: { kind: "gcc" }, scheduler: "redundant" }]],
+        at: 7.9,
+        speed: 0.2,
+      },
+      {
+        text: "Divided by rate: as many bytes as the video has. What was on its way over north when that went has to be sent again, over south.",
+        label: "Divided by rate",
+        sets: [["flows.call.transport", { kind: "rtp", cc: { kind: "gcc" }, scheduler: "proportional" }]],
+        at: 7.9,
+        speed: 0.2,
+      },
+      {
+        text: "South once north is silent: nothing tells the sender but reports that do not come, for 0.5 s and a round trip.",
+        label: "South as a backup",
+        sets: [["flows.call.transport", { kind: "rtp", cc: { kind: "gcc" }, policy: { kind: "failover" } }]],
+        at: 7.9,
+        speed: 0.2,
+      },
+      {
+        text: "In the tunnel of 20 s there is only south, and its bursts hit copies, too. “Next event” stops at each freeze.",
+        label: "At 19.9 s",
+        at: 19.9,
+        speed: 0.2,
+      },
+      {
+        text: "What do copies buy over 20 runs? Choose the way, and change the scalar to the 99th percentile of the frames' delays or to a link's bytes.",
+        label: "Open the sliders",
+        compares: true,
+      },
+    ],
+    knobs: [
+      {
+        path: ["flows", "call", "transport"],
+        label: "Paths",
+        choices: [
+          { label: "north alone", value: '{ kind = "rtp", cc = { kind = "gcc" } }' },
+          { label: "copies on both", value: '{ kind = "rtp", cc = { kind = "gcc" }, scheduler = "redundant" }' },
+          { label: "divided by rate", value: '{ kind = "rtp", cc = { kind = "gcc" }, scheduler = "proportional" }' },
+          { label: "south as a backup", value: '{ kind = "rtp", cc = { kind = "gcc" }, policy = { kind = "failover" } }' },
+        ],
+      },
+      {
+        path: ["links", "north", "loss", "mean_bad"],
+        also: [["links", "south", "loss", "mean_bad"]],
+        label: "Length of bursts",
+        least: 0.02,
+        most: 0.5,
+        isLogarithmic: true,
+        family: "s",
+      },
+    ],
+    metric: "call.frozen_percent",
     replications: 20,
   },
   {

@@ -7,6 +7,7 @@ import { PIECE, type Work } from "./pieces";
 import type { Traced } from "./pool";
 import { shown } from "./quantities";
 import { States } from "./states";
+import { type Video, videosOf } from "./video";
 
 /** The tables that the player needs. */
 export const TABLES = [
@@ -21,6 +22,7 @@ export const TABLES = [
   "limits",
   "head_of_line",
   "loss_states",
+  "media",
 ];
 
 /** Something that happened. */
@@ -59,7 +61,7 @@ export interface Packet {
   isData: boolean;
 }
 
-const DATA = /^(i_)?data$|^datagram$|^fragment$/;
+const DATA = /^(i_)?data$|^datagram$|^fragment$|^retransmission$/;
 
 /** A queue's length over time. */
 export interface Queue {
@@ -77,6 +79,8 @@ export class Trace {
   readonly queues: Queue[] = [];
   readonly moments: Moment[] = [];
   readonly states = new States();
+  /** Videos that were sent. */
+  videos: Video[] = [];
   /** Of each packet, its hops. */
   private readonly hopsOf = new Map<number, Hop[]>();
   private entered: ArrayLike<number> = [];
@@ -98,6 +102,7 @@ export class Trace {
     yield* trace.readQueues(tables["queues"]);
     for (const time of numbers(tables["events"], "time_s")) trace.end = Math.max(trace.end, time);
     yield* trace.states.read(tables);
+    trace.videos = yield* videosOf(trace, traced);
     yield* trace.readMoments(tables["events"]);
     return trace;
   }
@@ -233,8 +238,8 @@ export class Trace {
     for (const [row, time] of numbers(events, "time_s").entries()) {
       if (row % PIECE === 0) yield;
       const name = event(row);
-      // What an application could not write it writes later.
-      if (name === "refused") continue;
+      // What an application could not write it writes later; rates of encoders have a plot.
+      if (name === "refused" || name === "target_rate") continue;
       // Messages that are given up come by the dozen.
       const key = `${Math.round(time * 1e3)}/${name}/${flow(row)}`;
       const isAgain = name === "abandoned" && key === last;
@@ -259,6 +264,11 @@ export class Trace {
       const text = `${packet.flow}: ${packet.kind} on ${path}: ${packet.fate.replaceAll("_", " ")}`;
       this.moments.push({ time: packet.sent, kind: "drop", text });
     }
+    for (const { flow, side, freezes } of this.videos)
+      for (const { start, end } of freezes) {
+        const text = `${flow}, ${this.host(flow, side === "a" ? "b" : "a")}: the picture stands still for ${shown(Number((end - start).toFixed(3)))} s`;
+        this.moments.push({ time: start, kind: "event", text });
+      }
     this.moments.sort((a, b) => a.time - b.time);
   }
 

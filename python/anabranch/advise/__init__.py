@@ -6,6 +6,7 @@ where a setting makes no difference.
 
 import math
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -16,9 +17,9 @@ from anabranch import stats
 from anabranch.errors import AnabranchError
 from anabranch.stats import comparison, verdicts
 from anabranch.studies.execution import Progress
-from anabranch.studies.result import Value
+from anabranch.studies.result import Value, load
 
-from . import bounds, linux, search, timeouts
+from . import bounds, linux, search, timeouts, video
 from .goals import GOALS, Goal
 from .paths import IDLE_PINGS, Paths, examples, read
 from .search import FULL, METHODS, QUICK, Effort, Rounds, Trials
@@ -37,6 +38,8 @@ __all__ = ["FULL", "GOALS", "QUICK", "Advice", "Effect", "Ranked", "advise", "ex
 
 _SHOWN = 8
 """How many candidates the ranking shows, besides the baselines."""
+_LESS = 0.1
+"""What a way to use the paths has to save, as a share of the bytes, to be taken for that."""
 _ATTEMPTS = 4
 """How often the recommendation may move on, at most, once everything around it has been measured.
 """
@@ -58,6 +61,15 @@ class Ranked:
     """Whether it cannot be told from the best; the comparison is simultaneous over all that are
     ranked.
     """
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a candidate sends, and what that brings besides the goal."""
+
+    candidate: Candidate
+    measured: tuple[tuple[float, float], ...]
+    """Means with half the width of their 95 % intervals, one for each of `Advice.beside`."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,10 @@ class Advice:
     """What the recommended and the default RTO.Min cost; empty where the default is recommended."""
     at_bounds: list[bounds.Held]
     """How the recommendation does at each bound that the measurements of the paths leave open."""
+    beside: list[video.Beside]
+    """What is known besides the goal, such as the bytes that are sent; nothing for most goals."""
+    costs: list[Cost]
+    """That of the reference, the recommendation, and its other ways to use the paths."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -170,6 +186,14 @@ class Advice:
                 }
                 for effect in self.effects
             ],
+            "costs": [
+                {"settings": dict(cost.candidate.values), "profile": cost.candidate.profile}
+                | {
+                    one.name: {"mean": mean, "half_width": half_width}
+                    for one, (mean, half_width) in zip(self.beside, cost.measured, strict=True)
+                }
+                for cost in self.costs
+            ],
             "rto_costs": [asdict(count) for count in self.rto_costs],
             "paste": asdict(self.paste),
         }
@@ -201,15 +225,16 @@ def advise(
         A path file, a scenario whose paths are taken, or the name of an example; or several, for
         paths between the same two hosts.
     goal
-        `mos`, `goodput`, `failover` or `latency`.
+        `mos`, `video`, `goodput`, `failover` or `latency`.
     transport
-        `sctp`, `mptcp`, `tcp`, `udp` or `quic`; the goal's first one that the paths allow if not
-        given.
+        `sctp`, `mptcp`, `tcp`, `udp`, `quic` or `rtp`; the goal's first one that the paths allow if
+        not given.
     profile
         Whose implementation is set, as the scenario file has it; Linux's if not given, for `quic`
         `rfc9000`.
     beside_bulk
-        Whether a bulk transfer of TCP fills the first path in the call's direction (`mos`).
+        Whether a bulk transfer of TCP fills the first path in the call's direction (`mos`,
+        `video`).
     set
         Values to change, by dotted path.
     effort
@@ -258,23 +283,35 @@ def advise(
     baselines = [Candidate(profile), Candidate(profiles["rfc"]), Candidate(profiles["linux"])]
     baselines = list(dict.fromkeys(baselines))
     flows = list(chosen.flows(paths, transport))
+    scenario = chosen.scenario(paths, transport)
+    of_flows = {name: value for name, value in sets.items() if name not in of_paths}
+    beside: list[video.Beside] = []
+    made_of = None
+    if transport == "rtp":
+        app = tomllib.loads(load(scenario, of_flows).to_toml())["flows"][video.FLOW]["app"]
+        made_of = chosen.made_of and chosen.made_of(app)
+        beside = video.beside(paths, app) if made_of is not None else video.sent(paths, "a")
     with tempfile.TemporaryDirectory() as temporary:
         trials = Trials(
-            scenario=chosen.scenario(paths, transport),
+            scenario=scenario,
             flows=flows,
             goal=chosen,
             metric=chosen.metric(transport),
+            made_of=made_of,
             within=chosen.within(transport),
             settings=settings,
             searched=[n for n, s in settings.items() if s.in_linux or not is_linux(profile)],
             folder=Path(temporary if out is None else out),
-            sets={name: value for name, value in sets.items() if name not in of_paths},
+            sets=of_flows,
             jobs=jobs,
             rounds=rounds,
-            counted=timeouts.counted(transport, flows),
+            counted=[*timeouts.counted(transport, flows), *video.scalars(beside)],
+            sparse=video.of_paths(beside),
         )
         search = METHODS[method](trials, baselines, effort)
-        return _concluded(trials, baselines, search, effort, paths=paths, transport=transport)
+        return _concluded(
+            trials, baselines, search, effort, paths=paths, transport=transport, beside=beside
+        )
 
 
 def _concluded(
@@ -285,6 +322,7 @@ def _concluded(
     *,
     paths: Paths,
     transport: str,
+    beside: list[video.Beside],
 ) -> Advice:
     """Measures what the advice rests on, and draws the conclusions."""
     goal = trials.goal
@@ -304,6 +342,8 @@ def _concluded(
         relevant *= abs(trials.score(best) if math.isinf(score) else score)
     for _ in range(_ATTEMPTS):
         recommended = _simplest(trials, best, effort.last, relevant)
+        if beside:
+            recommended = _thriftiest(trials, recommended, effort.last, relevant, beside)
         around = search.neighbours(trials, recommended, trials.settings)
         trials.measure("each setting by itself", around, effort.last)
         searched = search.neighbours(trials, recommended, trials.searched)
@@ -344,6 +384,8 @@ def _concluded(
         paste=linux.paste(transport, recommended, paths, costs),
         rto_costs=counts,
         at_bounds=at_bounds,
+        beside=beside,
+        costs=_costs(trials, recommended, default, beside),
     )
 
 
@@ -368,6 +410,49 @@ def _simplest(trials: Trials, best: Candidate, replications: int, relevant: floa
             break
         current = trials.best(kept)[0]
     return current
+
+
+def _thriftiest(
+    trials: Trials,
+    candidate: Candidate,
+    replications: int,
+    relevant: float,
+    beside: list[video.Beside],
+) -> Candidate:
+    """The candidate with the way to use the paths that sends least, if nothing is lost by it.
+
+    What sends a tenth less, and is worse by no more than what does not matter, is recommended: a
+    copy of everything has to bring something.
+    """
+    ways = search.neighbours(trials, candidate, {"paths"} & trials.settings.keys())
+    trials.measure("ways to use the paths", ways, replications)
+
+    def sent(one: Candidate) -> float:
+        (octets,) = video.values(beside[:1], trials.counts[one], one, trials.settings)
+        return math.fsum(octets) / len(octets)
+
+    as_good = []
+    for one in ways:
+        loss, half_width = trials.loss(one, candidate)
+        if loss + half_width <= relevant and sent(one) < (1 - _LESS) * sent(candidate):
+            as_good.append(one)
+    return min(as_good, key=sent, default=candidate)
+
+
+def _costs(
+    trials: Trials, recommended: Candidate, reference: Candidate, beside: list[video.Beside]
+) -> list[Cost]:
+    if not beside:
+        return []
+    ways = [recommended]
+    if "paths" in trials.settings:
+        values = trials.settings["paths"].values
+        ways = [recommended.having("paths", value) for value in values]
+    costs = []
+    for one in dict.fromkeys([reference, *(way for way in ways if possible(way))]):
+        runs = video.values(beside, trials.counts[one], one, trials.settings)
+        costs.append(Cost(one, tuple(stats.mean_interval(values)[:2] for values in runs)))
+    return costs
 
 
 def _timeouts(

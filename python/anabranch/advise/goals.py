@@ -1,12 +1,15 @@
 """The goals of advice: what runs over the paths, and the scalar by which settings are ranked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import polars as pl
 
 from anabranch.errors import AnabranchError
 from anabranch.support.transports import can
 
+from . import video
 from .paths import Paths, toml
 
 _MOST_BYTES = 30e6
@@ -38,19 +41,23 @@ class Goal:
     """
     relative: bool
     metric: Callable[[str], str]
-    """Transport -> the scalar that is measured."""
+    """Transport -> the scalar that is measured, or the name of what is made of several."""
     within: Callable[[str], dict[str, tuple[float, float]]]
     """Transport -> scalars, each with its range; a run with a value outside of it has failed."""
     scale: float
     """What the scalar is multiplied by to be in the goal's unit."""
     flows: Callable[[Paths, str], dict[str, dict[str, Any]]]
+    made_of: Callable[[Mapping[str, Any]], pl.Expr] | None = None
+    """The flow's application -> what is measured, made of several scalars."""
+    explained: str = ""
+    """What its unit means, where that is not known."""
     is_beside_bulk: bool = False
     """Whether a bulk transfer fills the first path meanwhile."""
 
     def beside_bulk(self) -> "Goal":
         """The same, beside a bulk transfer of TCP over the first path, in the call's direction."""
-        if self.name != "mos":
-            raise AnabranchError(f"--beside-bulk is for --goal mos, not for {self.name}")
+        if self.name not in ("mos", "video"):
+            raise AnabranchError(f"--beside-bulk is for --goal mos and video, not for {self.name}")
         return replace(self, what=f"{self.what} beside a bulk transfer", is_beside_bulk=True)
 
     def transport(self, asked: str | None, paths: Paths) -> str:
@@ -94,11 +101,15 @@ class Goal:
             flows["load"] = shared | {
                 "paths": [paths.names[0]],
                 "transport": {"kind": "tcp"},
-                "app": {"kind": "bulk"},
+                "app": {"kind": "bulk", "direction": self._direction(flows)},
             }
         run = {"duration": "300 s"}
         links = {"links": paths.links, "paths": paths.paths}
         return toml({"name": f"advise-{self.name}", "run": run} | links | {"flows": flows})
+
+    def _direction(self, flows: Mapping[str, Any]) -> str:
+        direction: str = flows["call"]["app"].get("direction", "a_to_b")
+        return direction if self.name == "video" else "a_to_b"
 
     def _needed(self, paths: Paths, transport: str) -> dict[str, Any]:
         """What QUIC does not do by default: messages, and all paths at the same time."""
@@ -114,6 +125,19 @@ def _call(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
         # A deeper jitter buffer, a longer packet and a slower codec cost delay from mouth to ear.
         call |= {"emodel": "g107", "delay": "mouth_to_ear"}
     return {"call": call}
+
+
+def _video(paths: Paths, _: str) -> dict[str, dict[str, Any]]:
+    """The video of the scenario, where that has one."""
+    own = dict(paths.app) if paths.app.get("kind") == "video" else {}
+    if own.get("direction") == "both":
+        raise AnabranchError(
+            'the video of the scenario has direction = "both", which must be a_to_b or b_to_a: '
+            "the goal video is for one direction"
+        )
+    app = {"kind": "video", "start": {"from": "2 s", "to": "3 s"}, "duration": "60 s"}
+    # What the control says first counts, not what the source would begin with.
+    return {video.FLOW: app | {"rate": own.get("min_rate", "150 kbit/s")} | own}
 
 
 def _transfer(paths: Paths, _: str) -> dict[str, dict[str, Any]]:
@@ -181,7 +205,7 @@ GOALS = {
             name="mos",
             what="MOS of a G.711 call of 60 s",
             unit="MOS",
-            transports=("sctp", "udp", "quic"),
+            transports=("sctp", "udp", "quic", "rtp"),
             higher_is_better=True,
             relevant=0.1,
             relative=False,
@@ -189,6 +213,21 @@ GOALS = {
             within=lambda _: {},
             scale=1.0,
             flows=_call,
+        ),
+        Goal(
+            name="video",
+            what="points of a call's video",
+            unit="points",
+            transports=("rtp",),
+            higher_is_better=True,
+            relevant=2.0,
+            relative=False,
+            metric=lambda _: video.METRIC,
+            within=lambda _: {},
+            scale=1.0,
+            flows=_video,
+            made_of=video.points,
+            explained=video.EXPLAINED,
         ),
         Goal(
             name="goodput",

@@ -14,7 +14,7 @@ from anabranch._engine import codecs
 from anabranch.support.quantities import milliseconds, octets
 
 from .paths import Paths
-from .settings import DEFAULT, ONE_PATH, Candidate, is_usual
+from .settings import AT_ONCE, COPIES, DEFAULT, ONE_PATH, Candidate, is_usual
 
 _COLUMNS = 80
 """Characters on a line of a comment."""
@@ -96,9 +96,14 @@ def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[st
     """The text for what a candidate changes; empty if it changes nothing."""
     text = Paste()
     if candidate.values:
-        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp, "quic": _quic}[transport](
-            candidate, paths, text
-        )
+        {
+            "sctp": _sctp,
+            "tcp": _tcp,
+            "mptcp": _mptcp,
+            "udp": _udp,
+            "quic": _quic,
+            "rtp": _rtp,
+        }[transport](candidate, paths, text)
         _queue(candidate, paths, text)
         _after(transport, candidate, text)
         text.costs += costs
@@ -180,17 +185,7 @@ _IN_SDP = {
 
 def _udp(candidate: Candidate, paths: Paths, text: Paste) -> None:
     chosen = dict(candidate.values)
-    if "codec" in chosen:
-        text.call += _IN_SDP[chosen["codec"]]
-    if "packetisation" in chosen:
-        text.call.append(f"a=ptime:{_ms(chosen['packetisation'])}")  # RFC 8866 section 6.4
-    if "jitter_buffer" in chosen:
-        depth = chosen["jitter_buffer"].partition(", ")[2]
-        text.call.append(f"# jitter buffer of both ends: {chosen['jitter_buffer']}")
-        if depth:
-            text.call.append(
-                f"# in a browser: receiver.jitterBufferTarget = {_ms(depth)}  // of RTCRtpReceiver"
-            )
+    _call(chosen, text)
     ways = chosen.get("paths", "")
     if " and " in ways:
         text.without.append(
@@ -202,6 +197,89 @@ def _udp(candidate: Candidate, paths: Paths, text: Paste) -> None:
             f"ip route replace PEER via GATEWAY dev DEVICE  # those of {_named(paths, ways)}"
         )
     text.costs.append(_load(chosen))
+
+
+_CONTROLS = {
+    "gcc draft_02": "GCC of draft-ietf-rmcat-gcc-02, as pion and rtc-interceptor have it",
+    "nada": "NADA (RFC 8698), as go-nada has it",
+    "scream": "SCReAM (draft-ietf-ccwg-rfc8298bis-screamv2)",
+    "scream as its reference": "SCReAM as EricssonResearch/scream has it",
+    "scream with L4S": "SCReAM as EricssonResearch/scream has it, with packets marked with ECT(1)",
+}
+"""Where a program finds a control that browsers have not."""
+
+
+def _rtp(candidate: Candidate, paths: Paths, text: Paste) -> None:
+    """What the session description says (RFC 4585, 4588, 8888), and what a program does itself."""
+    chosen = dict(candidate.values)
+    _call(chosen, text)
+    if "cc" in chosen:
+        text.without.append(
+            f"cc = {chosen['cc']}: {_CONTROLS[chosen['cc']]}; browsers have GCC of libwebrtc alone."
+        )
+    if chosen.get("cc") not in (None, "gcc draft_02") or "feedback" in chosen:
+        text.call.append("a=rtcp-fb:* ack ccfb")  # RFC 8888 section 6
+    if chosen.get("cc") == "scream with L4S":
+        text.socket.append(
+            "int tos = 1; /* ECT(1), beside the codepoint's six bits */\n"
+            "setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);"
+        )
+    if "feedback" in chosen:
+        text.without.append(
+            "feedback = each frame: the receiver reports once the packet with the marker is there; "
+            "RFC 8888 leaves that to it."
+        )
+    repair = chosen.get("repair")
+    if repair == "none":
+        text.call.append("# without a=rtcp-fb of the kind nack, and without a payload type for rtx")
+    elif repair is not None:
+        share = repair.removeprefix("NACK, ")
+        text.without.append(
+            f"repair = {repair}: retransmissions may take {share} of the target rate; what of that "
+            "can be set is the program's."
+        )
+    _ways(chosen, paths, text)
+
+
+def _ways(chosen: dict[str, str], paths: Paths, text: Paste) -> None:
+    way = chosen.get("paths", "")
+    if way in paths.names:
+        text.commands.append(
+            f"ip route replace PEER via GATEWAY dev DEVICE  # those of {_named(paths, way)}"
+        )
+    elif way == COPIES:
+        text.without.append(
+            f"paths = {way}: each packet is sent on every path with the same RTP header, and the "
+            "first copy counts (RFC 7198); a session border controller or SD-WAN router does it."
+        )
+    elif way:
+        what = "leaves a path that is silent for 0.5 s"
+        if way in AT_ONCE:
+            what = "measures all paths, and moves"
+        elif not way.endswith(ONE_PATH):
+            what = "has a control for each path"
+        text.without.append(
+            f"paths = {way}: a program with a socket for each path {what}; browsers use one pair "
+            "of candidates at a time, and choose it by connectivity alone (RFC 8445)."
+        )
+    if "retransmissions" in chosen:
+        text.without.append(
+            f"retransmissions = {chosen['retransmissions']}: that is the program's own choice."
+        )
+
+
+def _call(chosen: dict[str, str], text: Paste) -> None:
+    if "codec" in chosen:
+        text.call += _IN_SDP[chosen["codec"]]
+    if "packetisation" in chosen:
+        text.call.append(f"a=ptime:{_ms(chosen['packetisation'])}")  # RFC 8866 section 6.4
+    if "jitter_buffer" in chosen:
+        depth = chosen["jitter_buffer"].partition(", ")[2]
+        text.call.append(f"# jitter buffer of both ends: {chosen['jitter_buffer']}")
+        if depth:
+            text.call.append(
+                f"# in a browser: receiver.jitterBufferTarget = {_ms(depth)}  // of RTCRtpReceiver"
+            )
 
 
 def _load(chosen: dict[str, str]) -> str:
@@ -342,9 +420,10 @@ def _tcp_common(chosen: dict[str, str], text: Paste) -> None:
 
 
 def _queue(candidate: Candidate, paths: Paths, text: Paste) -> None:
-    kind = candidate["queue"]
-    if kind == DEFAULT:
+    if candidate["queue"] == DEFAULT:
         return
+    kind, _, marked = candidate["queue"].partition(", ")
+    codepoint, name_of, octet = (34, "AF41", "0x88") if marked else (46, "EF", "0xb8")
     for name in paths.bottlenecks():
         # Where the queue is at another machine, a limit below the link's rate moves it here.
         limit = f" bandwidth {0.95e-3 * paths.rate_of(name):.0f}kbit" if kind == "cake" else ""
@@ -358,8 +437,8 @@ def _queue(candidate: Candidate, paths: Paths, text: Paste) -> None:
                 text.commands += [
                     f"tc qdisc replace dev {device} root handle 1: prio bands 2 priomap "
                     f"{everything}{where}",
-                    f"tc filter add dev {device} parent 1: protocol ip u32 match ip dsfield 0xb8 "
-                    f"0xfc flowid 1:1  # EF goes first",
+                    f"tc filter add dev {device} parent 1: protocol ip u32 match ip dsfield "
+                    f"{octet} 0xfc flowid 1:1  # {name_of} goes first",
                 ]
             else:
                 text.commands.append(f"tc qdisc replace dev {device} root {kind}{limit}{where}")
@@ -367,11 +446,12 @@ def _queue(candidate: Candidate, paths: Paths, text: Paste) -> None:
             text.checks.append(f"tc -s qdisc show dev {device}  # on {end}")
     if kind == "prio":
         text.call += [
-            "# DSCP of RTP, both ends: 46, EF (RFC 4594)",
+            f"# DSCP of RTP, both ends: {codepoint}, {name_of} (RFC {8837 if marked else 4594})",
             "# in a browser: encodings[0].networkPriority = 'high' in sender.setParameters()",
         ]
     module = f"sch_{kind}"
-    text.commands.insert(0, f"modprobe {module}  # where it is no part of the kernel itself")
+    since = "Linux 6.18 and later; " if kind == "dualpi2" else ""
+    text.commands.insert(0, f"modprobe {module}  # {since}where it is no part of the kernel itself")
 
 
 def _capitals(name: str) -> str:

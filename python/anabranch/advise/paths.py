@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,8 @@ class Paths:
     """What the measurements of these paths leave open."""
     undelayed: frozenset[str] = frozenset()
     """The links of path files that say no delay, nor a bound of it: simulations have none there."""
+    app: Mapping[str, Any] = field(default_factory=dict)
+    """What the first flow of a scenario runs; nothing for a path file."""
 
     def via(self, path: str) -> list[str]:
         """The names of a path's links, in order."""
@@ -168,6 +170,7 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
         raise AnabranchError(f"there are no paths: name path files; {_examples()}")
     sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
     flow: dict[str, Any] = {}
+    app: dict[str, Any] = {}
     bounds: list[Bound] = []
     undelayed: set[str] = set()
     for source in sources:
@@ -184,6 +187,7 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
                 raise AnabranchError(f"{source}: {section}.{min(doubled)} is in another file, too")
             items.update(checked[section])
         names = [*flow.get("paths", []), *of_file["paths"]]
+        app = app or of_file.get("app", {})
         flow = of_file | {"paths": names}
     flow = {key: flow[key] for key in ("from", "to", "paths")} | _PROBE
     pairs = [(key, _value(value)) for key, value in (sets or {}).items()]
@@ -204,6 +208,7 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
         _hosts(flow),
         tuple(bounds),
         frozenset(undelayed),
+        app,
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from anabranch import stats
+from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value, load
@@ -69,10 +70,14 @@ class Trials:
     sets: Mapping[str, Value]
     jobs: int | None
     rounds: Rounds
+    made_of: pl.Expr | None = None
+    """What the metric is made of, if it is no scalar itself."""
     values: dict[Candidate, list[float]] = field(default_factory=dict)
     """The value of each replication, in the goal's unit; NaN where a run has failed."""
     counted: Sequence[str] = ()
     """Further scalars to keep for each run."""
+    sparse: Sequence[str] = ()
+    """Those of them that only some candidates have; the others have NaN."""
     counts: dict[Candidate, pl.DataFrame] = field(default_factory=dict)
     """The scalars of `counted`: a column for each, and a row for each replication."""
 
@@ -90,9 +95,14 @@ class Trials:
         cases = dict.fromkeys([*list(self.values)[:1], *wanted])
         scenario = load(self._definition(list(cases), replications), self.sets)
         study = Study(scenario, self.folder, jobs=self.jobs)
+        lacking = self._lacking(scenario)
+        metrics = [name for name in self._metrics() if name not in lacking]
         with self.rounds(title) as progress:
-            study.run(progress, metrics=self._metrics())
-        rows = study.frame(columns=self._metrics())
+            study.run(progress, metrics=metrics)
+        rows = study.frame(columns=metrics)
+        rows = rows.with_columns(pl.lit(math.nan).alias(name) for name in lacking)
+        if self.made_of is not None:
+            rows = rows.with_columns(self.made_of.alias(self.metric))
         for scalar, (least, most) in self.within.items():
             fine = pl.col(scalar).is_between(least, most)
             rows = rows.with_columns(
@@ -154,13 +164,22 @@ class Trials:
         cases = {candidate.name: self._sets(candidate) for candidate in candidates}
         sweep = {
             "replications": replications,
-            "metrics": self._metrics(),
             "axes": {"candidate": {"cases": cases}},
         }
-        return self.scenario + toml({"sweep": sweep})
+        # A folder's rows all have the same scalars: all that there are, if some are sparse.
+        chosen = {} if self.sparse else {"metrics": self._metrics()}
+        return self.scenario + toml({"sweep": sweep | chosen})
+
+    def _lacking(self, scenario: Scenario) -> list[str]:
+        """The sparse scalars that no candidate of a definition has."""
+        if not self.sparse:
+            return []
+        every = {name for cell in range(scenario.cell_count) for name in scenario.scalars(cell)}
+        return [name for name in self.sparse if name not in every]
 
     def _metrics(self) -> list[str]:
-        return list(dict.fromkeys([self.metric, *self.within, *self.counted]))
+        measured = [self.metric] if self.made_of is None else sorted(self.made_of.meta.root_names())
+        return list(dict.fromkeys([*measured, *self.within, *self.counted]))
 
     def _sets(self, candidate: Candidate) -> dict[str, object]:
         chosen: dict[str, object] = dict(candidate.base)

@@ -21,11 +21,15 @@ TRANSPORTS: dict[str, dict[str, str]] = {
     "tcp": {"rfc": "rfc", "linux": "linux_6"},
     "udp": {"rfc": "rtp", "linux": "rtp"},
     "quic": {"rfc": "rfc9000", "linux": "rfc9000"},
+    "rtp": {"rfc": "webrtc", "linux": "webrtc"},
 }
 """Transport -> profile -> its name for people; their defaults are the baselines."""
 
 RTP = "rtp"
 """What stands for a profile of UDP, which has none: RTP as most telephones send it."""
+
+WEBRTC = "webrtc"
+"""What stands for a profile of RTP with a congestion control, which has none: what browsers do."""
 
 RFC9000 = "rfc9000"
 """The profile of QUIC: no operating system has one of its own."""
@@ -38,6 +42,7 @@ PROFILE_NAMES = {
     "linux": "Linux defaults",
     "linux_6": "Linux defaults",
     RTP: "usual call",
+    WEBRTC: "usual WebRTC call",
 }
 
 
@@ -100,11 +105,11 @@ class Candidate:
     @property
     def base(self) -> dict[str, Any]:
         """What the profile itself sets."""
-        return (
-            {f"transport.{RTP}": True}
-            if self.profile == RTP
-            else {"transport.profile": self.profile}
-        )
+        of_calls: dict[str, dict[str, Any]] = {
+            RTP: {"transport.rtp": True},
+            WEBRTC: {"transport.cc.kind": "gcc"},
+        }
+        return of_calls.get(self.profile, {"transport.profile": self.profile})
 
 
 def is_linux(profile: str) -> bool:
@@ -114,20 +119,20 @@ def is_linux(profile: str) -> bool:
 
 def is_usual(profile: str) -> bool:
     """Whether names of candidates go without the profile's: people set up Linux, RTP or QUIC."""
-    return is_linux(profile) or profile in {RTP, RFC9000}
+    return is_linux(profile) or profile in {RTP, WEBRTC, RFC9000}
 
 
 def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[Setting]:
     """The settings that may matter for a goal over these paths."""
     several = len(paths.names) > 1
-    settings = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp, "quic": _quic}[transport](
-        goal, paths, several
-    )
+    of = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp, "udp": _udp, "quic": _quic, "rtp": _rtp}
+    settings = of[transport](goal, paths, several)
     if profile in _WITHOUT_POTENTIALLY_FAILED:
         settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
     is_open_loop = not can(transport).flow_control
     if goal == "latency" or is_open_loop:
-        settings += _queues(paths, marks=is_open_loop)
+        marks = (VIDEO_DSCP if goal == "video" else CALL_DSCP) if is_open_loop else None
+        settings += _queues(paths, marks, l4s=transport == "rtp")
     # A value that equals the profile's default would be the same candidate twice.
     return [
         replace(s, values={v: p for v, p in s.values.items() if v != s.defaults.get(profile)})
@@ -154,6 +159,8 @@ def possible(candidate: Candidate) -> bool:
     if candidate["codec"] in _FRAMES_OF_20_MS and candidate["packetisation"] == "10 ms":
         return False
     if candidate["paths"].endswith(ONE_PATH) and _OF_SEVERAL & dict(candidate.values).keys():
+        return False
+    if candidate["retransmissions"] != DEFAULT and not _again_elsewhere(candidate["paths"]):
         return False
     low, high = candidate["rto_min"], candidate["rto_max"]
     if high == DEFAULT:
@@ -336,7 +343,18 @@ _FRAMES_OF_20_MS = ("amr-12.2",)
 def _udp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
     """What a telephone, its peer and the session description can set."""
     del goal
-    usual = {RTP: "20 ms"}
+    settings = _call(RTP)
+    if several:
+        ways: dict[str, dict[str, Any]] = {}
+        for position, name in enumerate(paths.names[1:], 1):
+            ways[name] = {"transport.path": position}
+            ways[f"{paths.names[0]} and {name}"] = {"transport.duplicate_on": position}
+        settings.append(Setting("paths", {DEFAULT: {}} | ways, {RTP: paths.names[0]}))
+    return settings
+
+
+def _call(profile: str) -> list[Setting]:
+    """What a call in RTP has, with and without a congestion control."""
     packets = {value: {"app.packetisation": value} for value in ("10 ms", "40 ms", "60 ms")}
     buffers: dict[str, dict[str, Any]] = {
         f"fixed, {depth}": {"app.jitter_buffer": {"kind": "fixed", "depth": depth}}
@@ -348,39 +366,118 @@ def _udp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT0
     }
     # Those for narrowband speech for whose concealment G.113 has a value.
     codecs = {name: {"app.codec": name} for name in ("g729a+vad", "amr-12.2", "opus-nb-11")}
-    settings = [
-        Setting("packetisation", {DEFAULT: {}} | packets, usual),
-        Setting("jitter_buffer", {DEFAULT: {}} | buffers, {RTP: "fixed, 100 ms"}),
-        Setting("codec", {DEFAULT: {}} | codecs, {RTP: "g711+plc"}),
+    return [
+        Setting("packetisation", {DEFAULT: {}} | packets, {profile: "20 ms"}),
+        Setting("jitter_buffer", {DEFAULT: {}} | buffers, {profile: "fixed, 100 ms"}),
+        Setting("codec", {DEFAULT: {}} | codecs, {profile: "g711+plc"}),
     ]
+
+
+COPIES = "copies on all"
+DIVIDED = "divided by rate"
+FASTER = "the faster one"
+RATED = "the one rated higher"
+AT_ONCE = (FASTER, RATED)
+"""Ways in which RTP goes on one path at a time by what it measures of each."""
+
+
+def _rtp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
+    """What a program that speaks RTP with a congestion control can set."""
+    cc = "transport.cc.kind"
+    draft = {"transport.cc.kind": "scream", "transport.feedback_per_frame": True}
+    # What SCReAM's draft calls optional and its reference always has.
+    whole = draft | {"transport.cc.reduce_jitter": True, "transport.cc.loss_rate_threshold": 0.01}
+    controls: dict[str, dict[str, Any]] = {
+        "gcc draft_02": {"transport.cc.variant": "draft_02"},
+        "nada": {cc: "nada"},
+        "scream": draft,
+        "scream as its reference": whole,
+        "scream with L4S": whole | {"transport.ecn": "ect1"},
+    }
+    repairs: dict[str, dict[str, Any]] = {
+        "none": {"transport.nack": False},
+        "NACK, a tenth": {"transport.retransmission_share": 0.1},
+        "NACK, all": {"transport.retransmission_share": 1.0},
+    }
+    settings = [
+        Setting("cc", {DEFAULT: {}} | controls, {WEBRTC: "gcc"}),
+        Setting("repair", {DEFAULT: {}} | repairs, {WEBRTC: "NACK, half"}),
+        Setting(
+            "feedback",
+            {DEFAULT: {}, "each frame": {"transport.feedback_per_frame": True}},
+            {WEBRTC: "each 100 ms"},
+        ),
+    ]
+    if goal == "mos":
+        settings += _call(WEBRTC)
     if several:
-        ways: dict[str, dict[str, Any]] = {}
-        for position, name in enumerate(paths.names[1:], 1):
-            ways[name] = {"transport.path": position}
-            ways[f"{paths.names[0]} and {name}"] = {"transport.duplicate_on": position}
-        settings.append(Setting("paths", {DEFAULT: {}} | ways, {RTP: paths.names[0]}))
+        same = {"same path": {"transport.policy.retransmit_on": "same"}}
+        settings += [
+            Setting("paths", {DEFAULT: {}} | _ways(paths), {WEBRTC: paths.names[0]}),
+            Setting("retransmissions", {DEFAULT: {}} | same, {WEBRTC: "another path"}),
+        ]
     return settings
 
 
-def _queues(paths: Paths, *, marks: bool) -> list[Setting]:
+def _again_elsewhere(way: str) -> bool:
+    """Whether a way to use several paths says on which of them packets are sent again."""
+    return way.endswith(ONE_PATH) or way.startswith(DIVIDED)
+
+
+def _ways(paths: Paths) -> dict[str, dict[str, Any]]:
+    """How RTP may use several paths."""
+    policy, scheduler = "transport.policy", "transport.scheduler"
+    ways: dict[str, dict[str, Any]] = {}
+    for position, name in enumerate(paths.names):
+        path = {"transport.path": position}
+        if position > 0:
+            ways[name] = path
+        ways[f"{name}{ONE_PATH}"] = path | {f"{policy}.kind": "failover"}
+    divided = {scheduler: "proportional", f"{policy}.kind": "failover"}
+    if len(paths.names) > 2:
+        for position, name in enumerate(paths.names):
+            ways[f"{DIVIDED}, {name} as backup"] = divided | {"transport.backup": [position]}
+    return ways | {
+        COPIES: {scheduler: "redundant"},
+        DIVIDED: divided,
+        # Margin, dwell and window are those of scenarios/video-two-paths.toml.
+        FASTER: {
+            f"{policy}.kind": "delay_centric",
+            f"{policy}.margin": "10 ms",
+            f"{policy}.dwell": "1 s",
+        },
+        RATED: {f"{policy}.kind": "echo", f"{policy}.window": "5 s"},
+    }
+
+
+CALL_DSCP, VIDEO_DSCP = "ef", "af41"
+"""What audio and video of a call are marked with for priority (RFC 8837 section 5)."""
+
+
+def _queues(paths: Paths, marks: str | None, *, l4s: bool) -> list[Setting]:
     """The settings for queue disciplines at the slowest links, in both directions.
 
-    With `marks`, one is priority for packets that are marked for it.
+    With `marks`, one is priority for packets with that codepoint; with `l4s`, one has a queue for
+    packets marked with ECT(1).
     """
     links = paths.bottlenecks()
     if not links:
         return []
 
-    def everywhere(kind: str) -> dict[str, Any]:
+    def everywhere(kind: str, **keys: Any) -> dict[str, Any]:
         sets: dict[str, Any] = {}
         for name in links:
-            sets[f"links.{name}.queue"] = {"kind": kind}
+            sets[f"links.{name}.queue"] = {"kind": kind} | keys
             if "queue" in paths.links[name].get("reverse", {}):
-                sets[f"links.{name}.reverse.queue"] = {"kind": kind}
+                sets[f"links.{name}.reverse.queue"] = {"kind": kind} | keys
         return sets
 
-    values = {kind: everywhere(kind) for kind in ("fq_codel", "codel", "cake", "pie")}
-    if marks:
-        values["prio"] = everywhere("prio") | {"dscp": "ef"}
-    profiles = ("rfc9260", "rfc8684", "rfc", "linux", "linux_6", RTP)
+    kinds = ("fq_codel", "codel", "cake", "pie", *(("dualpi2",) if l4s else ()))
+    values = {kind: everywhere(kind) for kind in kinds}
+    if marks == CALL_DSCP:
+        values["prio"] = everywhere("prio") | {"dscp": marks}
+    elif marks is not None:
+        bands = [{"dscp": [marks]}, {}]
+        values[f"prio, {marks}"] = everywhere("prio", bands=bands) | {"dscp": marks}
+    profiles = ("rfc9260", "rfc8684", "rfc", "linux", "linux_6", RTP, WEBRTC)
     return [Setting("queue", {DEFAULT: {}} | values, _same("as in the file", *profiles))]

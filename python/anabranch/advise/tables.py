@@ -10,8 +10,9 @@ from rich.text import Text
 
 from anabranch.support.wording import number
 
-from . import Advice, Effect
+from . import Advice, Cost, Effect
 from .numbers import LEAST, NOTHING, change, known, signed, size
+from .settings import DEFAULT
 
 
 def report(advice: Advice) -> Iterator[RenderableType]:
@@ -55,6 +56,11 @@ def evidence(advice: Advice) -> Iterator[RenderableType]:
         f"common random numbers. Less than {number(advice.relevant, 2)} {advice.goal.unit} is "
         f"taken for no difference.{' –: the same in every run.' if alike else ''}"
     )
+    if advice.goal.explained:
+        yield advice.goal.explained
+    if advice.costs:
+        yield _costs(advice)
+        yield _what_costs_are(advice)
     yield _settings(advice)
 
 
@@ -68,7 +74,10 @@ def conclusion(advice: Advice) -> str:
             if math.isnan(gain)
             else f"That is {change(gain, half_width, unit)} against the {advice.reference.name}"
         )
-        return f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
+        return (
+            f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
+            f"{_sent(advice)}"
+        )
     if all(effect.verdict == "none" for effect in advice.effects):
         most = _most(advice, advice.effects)
         return f"Nothing matters here: none of the settings {most}. Keep the defaults."
@@ -148,6 +157,55 @@ def _ranking(advice: Advice) -> Table:
             *effect,
         )
     return table
+
+
+def _sent(advice: Advice) -> str:
+    """What the recommendation sends, beside the reference; nothing where that is not known."""
+    if not advice.costs:
+        return ""
+    # The first measure is what is sent over all paths.
+    sent = {cost.candidate: cost.measured[0] for cost in advice.costs}
+    own, other = (
+        " ± ".join((known(*sent[one]), size(sent[one][1]))) + " MB"
+        for one in (advice.recommended, advice.reference)
+    )
+    return f" It sends {own}, the {advice.reference.name} {other}."
+
+
+def _costs(advice: Advice) -> Table:
+    """What the ways to use the paths send, and what is seen of it."""
+    table = _table()
+    several = len(advice.paths.names) > 1
+    table.add_column("paths" if several else "", overflow="fold")
+    for one in advice.beside:
+        table.add_column(one.head, justify="right", no_wrap=True)
+    for cost in advice.costs:
+        table.add_row(_way(advice, cost), *(_with_interval(*one) for one in cost.measured))
+    return table
+
+
+def _way(advice: Advice, cost: Cost) -> str:
+    """How a row of the costs is called."""
+    way, recommended = cost.candidate["paths"], advice.recommended
+    if len(advice.paths.names) == 1 or cost.candidate != recommended.having("paths", way):
+        is_reference = cost.candidate == advice.reference
+        return advice.reference.name if is_reference else "recommended"
+    name = advice.paths.names[0] if way == DEFAULT else way
+    return f"-> {name}" if cost.candidate == recommended else name
+
+
+def _what_costs_are(advice: Advice) -> str:
+    several = len(advice.paths.names) > 1
+    whose = (
+        "-> is the recommendation, from which the others differ in the paths. " if several else ""
+    )
+    return f"{whose}MB are what the sender sends, with all headers; ± are 95 % intervals."
+
+
+def _with_interval(mean: float, half_width: float) -> str:
+    """A mean, and half the width of its interval below; nothing there where all runs are alike."""
+    text = known(mean, half_width)
+    return f"{text}\n± {size(half_width)}" if half_width >= NOTHING else text
 
 
 def _settings(advice: Advice) -> Table:

@@ -22,13 +22,14 @@ Examples:
   anabranch advise --paths wifi.toml lte.toml --goal latency --full
   anabranch advise --paths wifi-and-lte --goal mos --transport udp
   anabranch advise --paths dsl.toml --goal mos --transport udp --beside-bulk
+  anabranch advise --paths wifi-and-lte --goal video
   anabranch advise --paths wifi-and-lte --goal goodput --transport tcp""",
 )
 def advise(
     *,
     paths: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
-    goal: Literal["mos", "goodput", "failover", "latency"],
-    transport: Literal["sctp", "mptcp", "tcp", "udp", "quic"] | None = None,
+    goal: Literal["mos", "video", "goodput", "failover", "latency"],
+    transport: Literal["sctp", "mptcp", "tcp", "udp", "quic", "rtp"] | None = None,
     profile: str | None = None,
     beside_bulk: Annotated[bool, Flag] = False,
     set_: Sets = (),
@@ -47,18 +48,21 @@ def advise(
         A path file ([links.NAME], perhaps [paths.NAME]), a scenario whose paths are taken, or an
         example: lossy-two-paths, clean-two-paths, wifi-and-lte. Several files are several paths.
     goal
-        What to improve: the quality of a call, the goodput of a bulk transfer, the interruption
-        when the primary path dies, or response times beside a bulk transfer.
+        What to improve: the quality of a call, what is seen of its video, the goodput of a bulk
+        transfer, the interruption when the primary path dies, or response times beside a bulk
+        transfer.
     transport
-        The transport; if not given, sctp for mos and failover, otherwise mptcp, or tcp over one
-        path. udp is for calls as SIP and WebRTC make them (RTP): packetisation, jitter buffer,
-        codec, a copy over the second path, and the queue of the slowest link. quic uses all paths
-        at the same time (RFC 10069).
+        The transport; if not given, sctp for mos and failover, rtp for video, otherwise mptcp, or
+        tcp over one path. udp is for calls as SIP makes them (RTP): packetisation, jitter buffer,
+        codec, a copy over the second path, and the queue of the slowest link. rtp has a congestion
+        control besides, retransmissions, and ways to use several paths. quic uses all paths at the
+        same time (RFC 10069).
     profile
         The implementation to set up, such as rfc9260, freebsd_10 or noq; Linux if not given, for
         quic rfc9000.
     beside_bulk
-        Rate a call beside a bulk transfer of TCP, which fills the first path in its direction.
+        Rate a call or its video beside a bulk transfer of TCP, which fills the first path in its
+        direction.
     set_
         Change a value, PATH=VALUE; may be given several times.
     quick

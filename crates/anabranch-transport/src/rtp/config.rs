@@ -15,20 +15,24 @@ use crate::units::{Bytes, check_range};
 #[schemars(rename = "RtpConfig")]
 pub struct Config {
     /// The congestion control; default `{ kind = "nada" }`.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub cc: media::Config,
     /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0. With `policy`
     /// it is the primary path at first.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub path: u8,
     /// With it one path at a time carries media, and this says which; a path that falls silent is left.
     /// Default: none, and all packets go on `path`. Not `heartbeat_pair` and `throughput_checkpoint`, which
     /// send probes of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub policy: Option<path::Config>,
     /// With it several paths carry media at the same time, and this says which of them the next packet:
     /// "proportional" divides packets by what the paths' congestion controls allow, "redundant" sends each
     /// on every path. `policy` then says only on which path packets are sent again. Not "blest" and "ecf",
     /// which compare windows. Default: none, and one path at a time is used.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub scheduler: Option<scheduler::Config>,
     /// With `scheduler`: paths that carry media only while no other one can, by their position in the flow's
     /// list; default none.
@@ -45,11 +49,13 @@ pub struct Config {
     pub feedback_interval: Duration,
     /// Whether it also reports as soon as the last packet of a frame arrives, as SCReAM's draft recommends;
     /// default false.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub feedback_per_frame: bool,
     /// The mean time between sender and receiver reports (RFC 3550); default "1 s".
     pub report_interval: Duration,
     /// Whether the receiver asks for packets that are missing (RFC 4585), and its peer sends them again (RFC
     /// 4588); default true.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub nack: bool,
     /// The time after which a packet is asked for again; default "100 ms".
     pub nack_interval: Duration,
@@ -58,9 +64,11 @@ pub struct Config {
     /// How much of the target rate retransmissions may take, from 0 to 1; default 0.5. Half a second's worth
     /// may be sent at once, and what is beyond is not sent again. The encoder gets the target less the share
     /// of the last second's bytes that were sent again, at most a half.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub retransmission_share: f64,
     /// What packets of media say of explicit congestion notification; default "off". The receiver reports
     /// marks.
+    #[schemars(extend("x-known-by" = ["advise"]))]
     pub ecn: UdpEcn,
     /// How many bytes of media may wait for the pacer; default "1 MB". Messages beyond are refused.
     pub send_buffer: Bytes,
