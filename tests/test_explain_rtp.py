@@ -226,7 +226,9 @@ def test_its_advice_is_a_queue(
 
 
 def test_only_a_call_is_rated_beside_a_transfer(anabranch: Command) -> None:
-    with pytest.raises(AnabranchError, match="--beside-bulk is for --goal mos, not for goodput"):
+    with pytest.raises(
+        AnabranchError, match="--beside-bulk is for --goal mos and video, not for goodput"
+    ):
         advise.advise("lossy-two-paths", "goodput", beside_bulk=True)
     done = anabranch("advise", "--paths", "wifi-and-lte", "--goal", "latency", "--beside-bulk")
     assert (done.returncode, done.stdout) == (2, "")

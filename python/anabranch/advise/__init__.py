@@ -134,8 +134,9 @@ class Advice:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Sentences about what the measurements leave open, and what would settle it."""
+        said = {"mos": "the MOS is", "video": "the points are"}.get(self.goal.name, "")
         assumed = (
-            f"not enough known of the delay of {path}: none is assumed, so that the MOS is the "
+            f"not enough known of the delay of {path}: none is assumed, so that {said} the "
             f"most that it may be; measure it ({IDLE_PINGS}), or write it"
             for path in self.paths.without_delay()
         )
