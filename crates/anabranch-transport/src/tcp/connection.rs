@@ -26,7 +26,7 @@ use crate::endpoint::{
     Site, Transport,
 };
 use crate::flow::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
-use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
+use crate::observed::{HeadOfLine, Marks, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::recovery::pacing::Pacing;
@@ -552,6 +552,7 @@ impl Observed for Connection {
                 fast_recoveries: self.stats.fast_retransmits,
                 ecn_reductions: self.stats.ecn_reductions,
             },
+            marks: Marks { received: self.stats.ce_received, reported: self.stats.ce_reported },
         });
     }
 
