@@ -3,8 +3,8 @@
 #
 # Usage: kernel/build.sh FOLDER
 # Leaves FOLDER/linux and FOLDER/version; what it needs on the way is in FOLDER/work. Nothing is installed. A
-# build that was interrupted goes on where it was. `ANABRANCH_KERNEL_SOURCE=FILE` names sources of one's own
-# (a `linux-*.tar.*`), JOBS=N how many compilers run at once.
+# build that was interrupted goes on where it was. `ANABRANCH_KERNEL_SOURCE` names sources of one's own (a
+# `linux-*.tar.*`, or a folder of them, which stays as it is), JOBS=N how many compilers run at once.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ fail() {
     exit 1
 }
 
-recipe=$(cat "$here/build.sh" "$here/config" "$here"/*.patch <(echo "${ANABRANCH_KERNEL_SOURCE:-}") | sha256sum)
+recipe=$(cat "$here/build.sh" "$here"/config* "$here"/*.patch <(echo "${ANABRANCH_KERNEL_SOURCE:-}") | sha256sum)
 if [ -x "$out/linux" ] && [ "$(cat "$out/recipe" 2> /dev/null)" = "$recipe" ]; then
     echo "the virtual kernel is there: $out/linux, $(cat "$out/version")"
     exit 0
@@ -56,6 +56,26 @@ find_tarball() {
     { find "$work/root/usr/src" /usr/src -maxdepth 3 -name "linux-source-$1.tar.*" 2> /dev/null || true; } | sort | head -1
 }
 
+# Unpacks the archive, or copies the folder, into another one.
+# Kconfig reads all of its files; of the rest much is for other machines.
+unpack() {
+    local less=(
+        --exclude='*/Documentation/*.rst' --exclude='*/drivers/gpu/drm/*.[ch]' --exclude='*/drivers/net/*/*.[ch]'
+        --exclude='*/drivers/media/*.[ch]' --exclude='*/sound/*.[ch]' --exclude='*/tools/testing' --exclude='*/arch/*/boot/dts'
+    )
+    if [ -d "$1" ]; then
+        tar -c --exclude-vcs "${less[@]}" -C "$1" . | tar -x -C "$2"
+    else
+        tar -xf "$1" -C "$2" --strip-components=1 "${less[@]}"
+    fi
+}
+
+# The patches that these sources need.
+changes() {
+    echo virtual.patch
+    if grep -q HOST_FP_SIZE "$1/arch/x86/um/user-offsets.c"; then echo before-6.13.patch; fi
+}
+
 # Of what is unpacked: the patch and where it comes from.
 sources=$(cat "$here"/*.patch <(echo "${ANABRANCH_KERNEL_SOURCE:-}") | sha256sum)
 if [ "$(cat "$work/linux/.unpacked" 2> /dev/null)" != "$sources" ]; then
@@ -74,13 +94,10 @@ if [ "$(cat "$work/linux/.unpacked" 2> /dev/null)" != "$sources" ]; then
     [ -r "$tarball" ] || fail "there are no sources in \`$tarball\`"
     echo "unpacking $(basename "$tarball")"
     rm -rf "$work/linux" "$work/linux.part" && mkdir -p "$work/linux.part"
-    # Kconfig reads all of its files; of the rest much is for other machines.
-    tar -xf "$tarball" -C "$work/linux.part" --strip-components=1 \
-        --exclude='*/Documentation/*.rst' --exclude='*/drivers/gpu/drm/*.[ch]' --exclude='*/drivers/net/*/*.[ch]' \
-        --exclude='*/drivers/media/*.[ch]' --exclude='*/sound/*.[ch]' --exclude='*/tools/testing' --exclude='*/arch/*/boot/dts'
-    for change in "$here"/*.patch; do
-        patch --quiet --directory="$work/linux.part" --strip=1 < "$change" \
-            || fail "$(basename "$change") does not fit $(basename "$tarball"); it is for Linux 6.12"
+    unpack "$tarball" "$work/linux.part"
+    for change in $(changes "$work/linux.part"); do
+        patch --quiet --directory="$work/linux.part" --strip=1 < "$here/$change" \
+            || fail "$change does not fit $(basename "$tarball"); it is for Linux 6.12 to 7.3"
     done
     echo "$sources" > "$work/linux.part/.unpacked"
     mv "$work/linux.part" "$work/linux"
@@ -107,7 +124,8 @@ kernel_make() {
     make --no-print-directory --directory="$work/linux" ARCH=um SUBARCH=x86_64 "$@"
 }
 log=$work/log
-kernel_make KCONFIG_ALLCONFIG="$here/config" allnoconfig > "$log" 2>&1 || fail "the configuration failed; the end of $log: $(tail -3 "$log")"
+cat "$here/config" "$here/config.some" > "$work/config"
+kernel_make KCONFIG_ALLCONFIG="$work/config" allnoconfig > "$log" 2>&1 || fail "the configuration failed; the end of $log: $(tail -3 "$log")"
 missing=$(grep '^CONFIG_' "$here/config" | grep -vxFf "$work/linux/.config" || true)
 [ -z "$missing" ] || fail "these sources do not take $(echo $missing)"
 

@@ -118,9 +118,14 @@ class AckFrame(Closed):
     acked_ranges: Annotated[list[Pair], Field(min_length=1)]
 
 
+# Of draft-ietf-quic-qlog-quic-events; not-ECT is left out.
+Ecn = Literal["ECT(0)", "ECT(1)", "CE"]
+
+
 class PacketSent(Closed):
     header: PacketHeader
     raw: RawInfo
+    ecn: Ecn | None = None
     is_retransmission: StrictBool = False
     fate: StrictStr
     dropped_at: StrictStr | None = None
@@ -129,6 +134,7 @@ class PacketSent(Closed):
 class PacketReceived(Closed):
     header: PacketHeader
     raw: RawInfo | None = None
+    ecn: Ecn | None = None
     frames: list[AckFrame] = []
 
 

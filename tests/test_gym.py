@@ -16,11 +16,12 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from anabranch._engine import RunError, Scenario, ScenarioError, SteppedRun, run
-from anabranch.gym import CongestionControlEnv, PathChoiceEnv
+from anabranch.gym import CongestionControlEnv, MediaRateEnv, PathChoiceEnv
 from conftest import ROOT
 from searched_path_choice import environment, frames, search
 
 CALL = ROOT / "scenarios" / "two-path-call.toml"
+VIDEO = ROOT / "scenarios" / "video-call.toml"
 FAILOVER = {"flows.call.transport.policy": '{ kind = "failover" }'}
 BULK = """
 run.duration = "5 s"
@@ -39,6 +40,44 @@ transport.kind = "tcp"
 def test_the_environments_pass_the_checker() -> None:
     check_env(CongestionControlEnv(Scenario.parse(BULK)))
     check_env(PathChoiceEnv(CALL, sets=FAILOVER))
+    check_env(MediaRateEnv(VIDEO))
+
+
+def test_a_rate_of_media_is_followed_and_a_higher_one_fills_the_queue() -> None:
+    def episode(exponent: float) -> tuple[list[float], dict[str, float]]:
+        """The means of 5 s, once the target is no longer changed."""
+        env = MediaRateEnv(VIDEO, sets={"flows.call.app.max_rate": "4 Mbit/s"})
+        env.reset(seed=1)
+        seen = []
+        for step in range(100):
+            action = np.array([exponent if step < 16 else 0.0], np.float32)
+            observation, _, _, is_over, _ = env.step(action)
+            seen.append(observation)
+            assert not is_over
+        return np.mean(seen[50:], axis=0).tolist(), env.summary()
+
+    (_, _, delay, least, target), row = episode(0.125)
+    # Two doublings of 0.3 Mbit/s are too much for 1 Mbit/s.
+    assert target == pytest.approx(1.2, rel=1e-4)
+    assert delay > least + 100
+    assert row["call.rtp.a.packets_lost"] > 0
+    (arrived, lost, delay, least, target), row = episode(0.05)
+    assert target == pytest.approx(0.3 * 2**0.8, rel=1e-3)
+    assert arrived == pytest.approx(target, rel=0.1)
+    assert (lost, row["call.rtp.a.packets_lost"]) == (0, 0)
+    assert delay < least + 50
+
+
+@pytest.mark.parametrize(
+    ("file", "sets"), [(CALL, {}), (VIDEO, {"flows.call.app.direction": "b_to_a"})]
+)
+def test_a_flow_without_media_of_its_first_end_is_a_mistake(
+    file: Path, sets: dict[str, str]
+) -> None:
+    with pytest.raises(ScenarioError, match="rates are set for media over rtp"):
+        MediaRateEnv(file, sets=sets)
+    with pytest.raises(ScenarioError, match="has no congestion control of media"):
+        SteppedRun(Scenario.parse(BULK)).drive_media("f", 1)
 
 
 def test_equal_seeds_and_actions_give_equal_episodes() -> None:

@@ -1,8 +1,11 @@
 """Prague over DualPI2: the law of its rate, UDP Prague's own shares, and the published pairs."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 import anabranch
 from anabranch import papers
 from anabranch.papers import l4s_pairs
+from anabranch.studies import qlog
 from conftest import ROOT, Command
 
 SCENARIO = Path(l4s_pairs.__file__).parent / "scenario.toml"
@@ -93,26 +97,45 @@ def test_equal_paths_have_equal_shares(scenario: Path) -> None:
         assert one == pytest.approx(two, rel=0.03), rtt
 
 
-def test_the_numbers_of_udp_prague_are_what_its_class_gives(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def udp_prague(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[float]]:
+    """Its class in `validation/oracles/udp_prague.cpp`, built from its sources: what it prints."""
     folder = os.environ.get("ANABRANCH_UDP_PRAGUE")
     if not folder:
         pytest.skip("ANABRANCH_UDP_PRAGUE names no folder with the sources of UDP Prague")
     if shutil.which("g++") is None:
         pytest.skip("there is no g++ to build UDP Prague with")
-    program = tmp_path / "udp_prague"
+    program = tmp_path_factory.mktemp("oracle") / "udp_prague"
     sources = [ROOT / "validation/oracles/udp_prague.cpp", Path(folder) / "prague_cc.cpp"]
     flags = ["-O2", "-std=c++17", "-include", "cstddef", "-I", folder]
     subprocess.run(["g++", *flags, *map(str, sources), "-o", program], check=True, timeout=300)
+
+    def prints(*words: object) -> list[float]:
+        line = [str(program), *map(str, words)]
+        done = subprocess.run(line, check=True, capture_output=True, text=True, timeout=300)
+        return [float(word) for word in done.stdout.split()]
+
+    return prints
+
+
+def test_the_shares_of_udp_prague_are_what_its_class_gives(
+    udp_prague: Callable[..., list[float]],
+) -> None:
     for rtts, expected in UDP_PRAGUE.items():
-        done = subprocess.run(
-            [program, "pair", *map(str, rtts)],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        found = [float(word) for word in done.stdout.split()]
-        assert found == pytest.approx(expected, abs=0.01), rtts
+        assert udp_prague("pair", *rtts) == pytest.approx(expected, abs=0.01), rtts
+
+
+def test_the_windows_of_udp_prague_are_what_its_class_gives(
+    udp_prague: Callable[..., list[float]],
+) -> None:
+    """Those that Prague's own are held to within 1 %, in the Rust tests of `cc/prague.rs`."""
+    source = ROOT / "crates/anabranch-transport/src/cc/prague.rs"
+    table = source.read_text("utf-8").partition("const UDP_PRAGUE:")[2].partition("];\n\n")[0]
+    cases = re.findall(r"\(\s*([\d_]+),\s*([\d_]+),\s*([\d_]+),\s*\[([^]]*)\]", table)
+    assert len(cases) == 3
+    for *fed, windows in cases:
+        expected = [float(word) for word in windows.split(",")]
+        assert udp_prague("feed", *map(int, fed)) == pytest.approx(expected, abs=5e-4), fed
 
 
 MARKS = """
@@ -206,6 +229,8 @@ def test_prague_without_a_queue_that_marks_is_noted(scenario: Path, command: Com
         ("{ kind = 'fq_codel' }", True),
         ("{ kind = 'token_bucket', rate = '9 Mbit/s', child = { kind = 'dualpi2' } }", True),
         ("{ kind = 'token_bucket', rate = '9 Mbit/s' }", False),
+        ("{ kind = 'prio', bands = [{ queue = 'dualpi2' }] }", True),
+        ("{ kind = 'prio' }", False),
     ):
         done = command("validate", scenario, "--set", f"{own}={queue}")
         assert done.returncode == 0, done.stderr
@@ -216,6 +241,111 @@ def test_prague_without_a_queue_that_marks_is_noted(scenario: Path, command: Com
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "note: flows.one: prague answers to marks, and no queue on its paths marks" in said
+
+
+def test_prague_that_waits_with_the_others_is_noted(scenario: Path, command: Command) -> None:
+    plain = "flows.one.transport.ecn=rfc3168"
+    done = command("validate", scenario, "--set", "links.c.queue=dualpi2", "--set", plain)
+    assert 'with ecn = "rfc3168" prague waits in the classic queue' in " ".join(done.stdout.split())
+    cases = '\n[sweep.axes.q.cases]\nfirst = { "links.c.queue" = "dualpi2" }\n'
+    cases += 'second = { "links.c.queue" = "drop_tail" }\n'
+    scenario.write_text(scenario.read_text("utf-8") + cases, "utf-8")
+    assert "no queue on its paths marks" in " ".join(command("validate", scenario).stdout.split())
+
+
+def test_an_option_of_accurate_ecn_without_accurate_ecn_is_noted(
+    scenario: Path, command: Command
+) -> None:
+    for own, notes in (
+        ('ecn = "off"', 1),
+        ('ecn = "rfc3168"', 1),
+        ("timestamps = true", 1),
+        ('ecn = "accurate"', 0),
+        ('cc = "prague"', 0),
+        ('kind = "mptcp", tcp = { ecn_option = true }', 1),
+        ('kind = "mptcp", tcp = { ecn_option = true, ecn = "accurate" }', 0),
+    ):
+        settings = own if "kind" in own else f'kind = "tcp", ecn_option = true, {own}'
+        transport = f"{{ {settings} }}"
+        words = ["--set", f"flows.one.transport={transport}"]
+        done = command("validate", scenario, *words)
+        assert done.returncode == 0, done.stderr
+        said = " ".join(done.stdout.split())
+        assert said.count("has the option that ecn_option is about") == notes, own
+
+
+@pytest.mark.parametrize("kind", ["tcp", "mptcp", "quic"])
+def test_traces_have_what_each_packet_says_of_congestion(
+    kind: str, scenario: Path, tmp_path: Path
+) -> None:
+    own = {
+        "tcp": 'cc = "prague"',
+        "mptcp": 'cc = "prague", coupling = "per_path"',
+        "quic": 'cc = "cubic", ecn = true',
+    }
+    transport = f'{{ kind = "{kind}", {own[kind]} }}'
+    set_ = {
+        "run.duration": "10 s",
+        "run.warm_up": "0 s",
+        "links.c.queue": '{ kind = "dualpi2", packets = 100 }',
+        "flows.one.transport": transport,
+        "flows.two.transport": '{ kind = "tcp", ecn = "off" }',
+    }
+    result = anabranch.run(scenario, set=set_, trace=True, seed=1)
+    packets = result.traces["packets"]
+    one = packets.filter(packets["payload_bytes"] > 1000, flow="one", side="a")
+    said = "ect0" if kind == "quic" else "ect1"
+    assert one.height > 1000
+    assert set(one["ecn_sent"].unique()) <= {said, "not_ect"}
+    assert one.filter(ecn_sent=said).height > 0.99 * one.height
+    came = packets.filter(flow="one", side="a", fate="delivered")
+    assert set(came.filter(ecn_sent=said)["ecn_delivered"].unique()) == {said, "ce"}
+    assert set(came.filter(ecn_sent="not_ect")["ecn_delivered"].unique()) <= {"not_ect"}
+    assert set(packets.filter(flow="two")["ecn_sent"].unique()) == {"not_ect"}
+    lost = packets.filter(packets["fate"] != "delivered")
+    assert lost.height > 0
+    assert set(lost["ecn_delivered"].unique()) == {""}
+    marks = came.filter(ecn_delivered="ce").height
+    # Of Multipath TCP it is a scalar of the subflow.
+    at = "subflow_0." if kind == "mptcp" else ""
+    assert marks == result.summary[f"one.{kind}.b.{at}ce_received"]
+    ends = result.traces["paths"].filter(flow="one")
+    assert ends.filter(side="b")["ce_received"].max() == marks
+    reported = result.summary[f"one.{kind}.a.{at}ce_reported"]
+    assert 0 < reported <= marks
+    assert ends.filter(side="a")["ce_reported"].max() == reported
+    qlog.write(result, tmp_path / "run.sqlog")
+    text = (tmp_path / "run.sqlog").read_text("utf-8")
+    events = [json.loads(line) for line in text.split("\x1e")[2:]]
+    received = [one for one in events if one["name"] == "transport:packet_received"]
+    assert sum(one["data"].get("ecn") == "CE" for one in received) == marks
+    assert not any(one["data"].get("ecn") for one in events if one["group_id"].startswith("two "))
+
+
+def test_prague_over_multipath_tcp_fills_its_link_by_marks() -> None:
+    """Its data waits above the subflow, and only the pace holds it back."""
+    text = """
+run.duration = "20 s"
+run.warm_up = "5 s"
+links.c = { ends = ["a", "b"], rate = "20 Mbit/s", delay = "10 ms", queue = { kind = "dualpi2" } }
+paths.p.via = ["c"]
+[flows.f]
+from = "a"
+to = "b"
+paths = ["p"]
+app.kind = "bulk"
+transport = { kind = "mptcp", cc = { kind = "prague" }, coupling = "per_path" }
+"""
+    rates = {}
+    for kind in ("mptcp", "tcp"):
+        tcp = '"tcp", cc = { kind = "prague" } }'
+        own = text if kind == "mptcp" else re.sub(r'"mptcp", cc.*', tcp, text)
+        found = anabranch.run(own).summary
+        rates[kind] = found["f.goodput_kbit_per_s"]
+        assert found["link.c.forward.marked_packets"] > 100, kind
+    assert rates["mptcp"] == pytest.approx(rates["tcp"], rel=0.05)
+    with pytest.raises(anabranch.ScenarioError, match="use coupling"):
+        anabranch.load(text.replace('"per_path"', '"lia"'))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Four flows of TCP through Linux's queue disciplines and through ours: a table with intervals.
 
-`python tools/beside_linux_queues.py PAGE [OUT]` runs the kernel's own TCP and disciplines in
-virtual kernels (`four_flows.py`) and simulates the same, each run with other starts of the flows
-within the first round trip. It writes a table into the page between its marks. Finished runs are
-kept in OUT.
+`python tools/beside_linux_queues.py PAGE [OUT [QUEUE...]]` runs the kernel's own TCP and
+disciplines in virtual kernels (`four_flows.py`) and simulates the same, each run with other starts
+of the flows within the first round trip. It writes a table into the page between its marks.
+Finished runs are kept in OUT. Without QUEUE it takes those that Linux 6.12 has.
 """
 
 import json
@@ -99,7 +99,10 @@ QUEUES = {
     "sfq": Queue("sfq", "{ kind = 'sfq' }"),
     "cobalt": Queue("cake unlimited besteffort flowblind", "{ kind = 'cobalt' }"),
     "cake": Queue("cake unlimited besteffort", "{ kind = 'cake' }"),
+    "dualpi2": Queue("dualpi2", "{ kind = 'dualpi2', variant = 'linux' }"),
 }
+NEWER = {"dualpi2"}
+"""Since Linux 6.18."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class Row:
 
 ROWS = [
     *(Row(queue, 2, 30) for queue in QUEUES),
-    *(Row(queue, 10, 20) for queue in ("codel", "fq_codel", "cobalt", "cake")),
+    *(Row(queue, 10, 20) for queue in ("codel", "fq_codel", "cobalt", "cake", "dualpi2")),
 ]
 
 
@@ -226,9 +229,10 @@ class Kernels(Pool):
 def main() -> None:
     """Runs what is missing and writes the table."""
     out = Path(sys.argv[2] if len(sys.argv) > 2 else "results/beside-linux-queues")
+    wanted = set(sys.argv[3:]) or QUEUES.keys() - NEWER
     jobs = os.cpu_count() or 1
     lines: list[list[str]] = []
-    for row in ROWS:
+    for row in (row for row in ROWS if row.queue in wanted):
         place = Place("-virtual", partial(Kernels, row=row, jobs=jobs))
         real = compute_all(
             [row.work(IN_KERNELS)], out, jobs, f"{row.name} in virtual kernels", place

@@ -6,6 +6,7 @@ Four nodes in a row: the sender, one with the discipline, one with a delay of 20
 
 import ctypes
 import json
+import re
 import select
 import socket
 import struct
@@ -60,7 +61,10 @@ def through(
             ["tc", "-n", "anabranch-between1", "-s", "-j", "qdisc", "show", "dev", "on"],
             check=True,
             capture_output=True,
+            text=True,
         ).stdout
+        # A `tc` that is older than the discipline says this in between.
+        said = re.sub(r"\[Unknown qdisc, optlen=\d+\]", "", said)
         last = json.loads(said)[len(children)]
         return found | {
             "dropped": last["drops"],

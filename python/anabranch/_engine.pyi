@@ -256,6 +256,9 @@ class Interval:
     def rtt(self) -> float | None:
         """Mean of the round-trip times measured, in milliseconds; None if there was none."""
     @property
+    def delay(self) -> float | None:
+        """Mean one-way delay of media that arrived, in milliseconds; None if none did."""
+    @property
     def fast_retransmits(self) -> int:
         """Losses found by acknowledgements that asked for a smaller window."""
     @property
@@ -374,8 +377,11 @@ class SteppedRun:
     ) -> SteppedRun: ...
     def drive(self, flow: str, window: int) -> None:
         """Lets the window of a flow's sender, in bytes, be set from outside; before the run."""
-    def set_window(self, window: int) -> None:
-        """Sets the window of the driven flow, in bytes, from its next packet or acknowledgement on."""
+    def drive_media(self, flow: str, rate: int) -> None:
+        """Lets the rate of the media of a flow's sender over one path, in bit/s, be set from outside; before the run."""
+    def set_limit(self, limit: int) -> None:
+        """Sets the window of the driven flow, in bytes, or the rate of its media, in bit/s, from its next packet or acknowledgement
+        on."""
     def interval(self) -> Interval:
         """What the driven flow has done since this was last called."""
     def set_primary(self, flow: str, path: int) -> None:

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anabranch::sim::{self, Guard, Simulation, Stepped};
+use anabranch_transport::cc::media::{self, MediaControl};
 use anabranch_transport::cc::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Controller, LostEvent,
     RttEvent, SendLimits,
@@ -15,6 +16,7 @@ use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::observed::PathSample;
 use anabranch_transport::path::PathState;
 use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::Rate;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -22,16 +24,36 @@ use crate::RunError;
 use crate::plugins::take_interrupt;
 use crate::scenario::{PyScenario, scenario_error, watch};
 
-/// What a flow has done in an interval, and the window that holds for it.
+/// What a flow has done in an interval, and the limit that holds for it: a window in bytes, or a rate in
+/// bit/s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
-    window: u32,
+    limit: u64,
     acked: u64,
     lost: u64,
-    rtt_sum: u64,
-    rtt_samples: u64,
+    rtt: Mean,
+    /// One-way delays.
+    delay: Mean,
     fast_retransmits: u64,
     timeouts: u64,
+}
+
+/// The mean of some times.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum_ns: u64,
+    count: u64,
+}
+
+impl Mean {
+    const fn add(&mut self, value: Duration) {
+        self.sum_ns += value.as_nanos();
+        self.count += 1;
+    }
+
+    fn millis(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e6)
+    }
 }
 
 type Shared = Arc<Mutex<Measured>>;
@@ -40,7 +62,12 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Measured> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A control whose window is set from outside, and nothing else: losses and timeouts are counted.
+/// A flow that is driven, with this limit at first.
+fn driven(limit: u64) -> Shared {
+    Arc::new(Mutex::new(Measured { limit, ..Measured::default() }))
+}
+
+/// A control whose limit is set from outside, and nothing else: losses and timeouts are counted.
 #[derive(Debug)]
 struct Driven(Shared);
 
@@ -63,18 +90,36 @@ impl CongestionControl for Driven {
     }
 
     fn on_rtt_sample(&mut self, event: &RttEvent) {
-        let mut measured = lock(&self.0);
-        measured.rtt_sum += event.rtt.as_nanos();
-        measured.rtt_samples += 1;
+        lock(&self.0).rtt.add(event.rtt);
     }
 
     fn limits(&self) -> SendLimits {
-        SendLimits::window(lock(&self.0).window)
+        SendLimits::window(lock(&self.0).limit as u32)
     }
 
     fn state(&self) -> ControlState {
-        let cwnd = lock(&self.0).window;
+        let cwnd = lock(&self.0).limit as u32;
         ControlState { cwnd, ssthresh: cwnd, phase: "driven" }
+    }
+}
+
+/// The target of media that is set from outside.
+impl MediaControl for Driven {
+    fn on_feedback(&mut self, feedback: &media::Feedback<'_>) {
+        let mut measured = lock(&self.0);
+        measured.rtt.add(feedback.rtt);
+        for packet in feedback.packets {
+            let Some((arrived, _)) = packet.arrival else {
+                measured.lost += u64::from(packet.size);
+                continue;
+            };
+            measured.acked += u64::from(packet.size);
+            measured.delay.add(arrived.saturating_since(packet.sent));
+        }
+    }
+
+    fn limits(&self) -> media::Limits {
+        media::Limits::paced(Rate::from_bits_per_sec(lock(&self.0).limit))
     }
 }
 
@@ -85,6 +130,7 @@ pub(crate) struct Interval {
     acked: u64,
     lost: u64,
     rtt: Option<f64>,
+    delay: Option<f64>,
     fast_retransmits: u64,
     timeouts: u64,
 }
@@ -95,7 +141,7 @@ pub(crate) struct SteppedRun(Mutex<Inner>);
 
 struct Inner {
     run: Stepped,
-    /// The flow whose window is set from outside, and what it has done since `asked`.
+    /// The flow whose window or rate is set from outside, and what it has done since `asked`.
     driven: Option<Shared>,
     asked: Time,
     /// How long the run has been computed so far; what an agent does between two pieces is not in it.
@@ -148,7 +194,7 @@ impl SteppedRun {
     fn drive(&self, py: Python<'_>, flow: &str, window: u32) -> PyResult<()> {
         py.detach(|| {
             let mut inner = self.lock()?;
-            let shared: Shared = Arc::new(Mutex::new(Measured { window, ..Measured::default() }));
+            let shared = driven(window.into());
             let control = Controller::Custom(Box::new(Driven(Arc::clone(&shared))));
             let simulation = inner.run.simulation();
             simulation.set_congestion_control(flow, Side::A, PathId(0), control).map_err(scenario_error)?;
@@ -157,10 +203,23 @@ impl SteppedRun {
         })
     }
 
-    /// Sets the window of the flow that is driven.
-    fn set_window(&self, window: u32) -> PyResult<()> {
+    /// Lets the rate of the media of a flow's sender over one path be set from outside, before the run.
+    fn drive_media(&self, py: Python<'_>, flow: &str, rate: u64) -> PyResult<()> {
+        py.detach(|| {
+            let mut inner = self.lock()?;
+            let shared = driven(rate);
+            let control = media::Controller::Custom(Box::new(Driven(Arc::clone(&shared))));
+            let simulation = inner.run.simulation();
+            simulation.set_media_control(flow, Side::A, PathId(0), control).map_err(scenario_error)?;
+            inner.driven = Some(shared);
+            Ok(())
+        })
+    }
+
+    /// Sets the window in bytes, or the rate of media in bit/s, of the flow that is driven.
+    fn set_limit(&self, limit: u64) -> PyResult<()> {
         if let Some(shared) = &self.lock()?.driven {
-            lock(shared).window = window;
+            lock(shared).limit = limit;
         }
         Ok(())
     }
@@ -172,12 +231,12 @@ impl SteppedRun {
         let seconds = now.saturating_since(std::mem::replace(&mut inner.asked, now)).as_secs_f64();
         let measured = inner.driven.as_ref().map_or_else(Measured::default, |shared| {
             let mut own = lock(shared);
-            let window = own.window;
-            std::mem::replace(&mut *own, Measured { window, ..Measured::default() })
+            let limit = own.limit;
+            std::mem::replace(&mut *own, Measured { limit, ..Measured::default() })
         });
-        let Measured { acked, lost, rtt_sum, rtt_samples, fast_retransmits, timeouts, .. } = measured;
-        let rtt = (rtt_samples > 0).then(|| rtt_sum as f64 / rtt_samples as f64 / 1e6);
-        Ok(Interval { seconds, acked, lost, rtt, fast_retransmits, timeouts })
+        let Measured { acked, lost, fast_retransmits, timeouts, .. } = measured;
+        let (rtt, delay) = (measured.rtt.millis(), measured.delay.millis());
+        Ok(Interval { seconds, acked, lost, rtt, delay, fast_retransmits, timeouts })
     }
 
     /// Makes a path the primary one at a flow's sender.

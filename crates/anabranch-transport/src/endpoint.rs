@@ -15,7 +15,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::num::TryFromIntError;
 
-use crate::cc::Controller;
+use crate::cc::{Controller, media};
 use crate::flow::{IpVersion, PathId, Payload, Side};
 use crate::path::{PathState, Reason, Selector};
 use crate::rng::Streams;
@@ -121,6 +121,12 @@ pub trait Multipath: Endpoint {
     /// Returns false if the protocol has none; `path` is one of those that
     /// [`Observed::sample_paths`](crate::observed::Observed::sample_paths) lists.
     fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
+        false
+    }
+
+    /// Gives a path another congestion control of media than the settings name. Returns false if the protocol
+    /// has none, or no such path.
+    fn set_media_control(&mut self, _path: PathId, _control: media::Controller) -> bool {
         false
     }
 

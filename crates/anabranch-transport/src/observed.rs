@@ -60,6 +60,8 @@ pub struct PathSample {
     pub is_primary: bool,
     /// How often the sender has reacted to losses and marks here.
     pub repairs: Repairs,
+    /// Congestion marks here.
+    pub marks: Marks,
 }
 
 /// A sender of media after a feedback message, for traces.
@@ -111,6 +113,15 @@ pub struct Repairs {
     pub fast_recoveries: u64,
     /// The window was reduced because of congestion marks.
     pub ecn_reductions: u64,
+}
+
+/// Packets with the mark of congestion on one path (RFC 3168, RFC 9768).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// That have arrived.
+    pub received: u64,
+    /// That the peer has reported.
+    pub reported: u64,
 }
 
 /// What prevents a path, or a whole connection, from carrying more data at a given moment. Linux has such

@@ -1,7 +1,7 @@
 //! The transports by name, and an end of any of them: this is all that the engine knows about protocols.
 
 use anabranch_transport::capabilities::{Capabilities, Messages};
-use anabranch_transport::cc::Controller;
+use anabranch_transport::cc::{Controller, media};
 use anabranch_transport::endpoint::{Endpoint, Input, Multipath, Output, Response, Service, Site, Transport};
 use anabranch_transport::flow::PathId;
 use anabranch_transport::observed::{
@@ -157,6 +157,10 @@ impl Endpoint for AnyEndpoint {
 impl Multipath for AnyEndpoint {
     fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
         dispatch!(self, end => end.set_congestion_control(path, control))
+    }
+
+    fn set_media_control(&mut self, path: PathId, control: media::Controller) -> bool {
+        dispatch!(self, end => end.set_media_control(path, control))
     }
 
     fn set_path_selector(&mut self, selector: Selector) -> bool {

@@ -41,9 +41,8 @@ def validate(*scenarios: Path, set_: Sets = ()) -> int:
             code = USER_ERROR
         else:
             terminal.say(f"{path}: ok ({_runs(loaded)}, hash {loaded.hash})")
-            if loaded.cell_count == 1:
-                for note in notes.of(loaded):
-                    terminal.say(f"{path}: {note}")
+            for note in notes.of_cells(loaded):
+                terminal.say(f"{path}: {note}")
     return code
 
 

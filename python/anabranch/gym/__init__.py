@@ -1,4 +1,4 @@
-"""Environments of Gymnasium for congestion control and path choice (docs/learning.md).
+"""Environments of Gymnasium: congestion control, the rate of media, path choice (docs/learning.md).
 
 They need the extra `anabranch[gym]`. A step is a fixed interval of simulated time; an episode is
 a run of a scenario, and equal seeds and actions give equal episodes.
@@ -12,8 +12,9 @@ except ImportError as error:
     ) from error
 
 from anabranch.gym.congestion import CongestionControlEnv
+from anabranch.gym.media import MediaRateEnv
 from anabranch.gym.paths import PathChoiceEnv
 
 del _gymnasium
 
-__all__ = ["CongestionControlEnv", "PathChoiceEnv"]
+__all__ = ["CongestionControlEnv", "MediaRateEnv", "PathChoiceEnv"]

@@ -111,7 +111,7 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
         """
         exponent = min(max(number("action", action), -1.0), 1.0)
         self._window = round(min(max(self._window * 2**exponent, 2 * _PACKET), _LARGEST_WINDOW))
-        is_over = self._advance(lambda run: run.set_window(self._window))
+        is_over = self._advance(lambda run: run.set_limit(self._window))
         run = self._current()
         interval = run.interval()
         seen = self._see(interval)
@@ -127,15 +127,16 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
             self._least_rtt = min(self._least_rtt or interval.rtt, interval.rtt)
         share = interval.lost / max(interval.acked + interval.lost, 1)
         packets = self._window / _PACKET
-        goodput = _mbit_per_s(interval.acked, interval)
+        goodput = mbit_per_s(interval.acked, interval)
         seen = np.array([goodput, share, self._rtt, self._least_rtt, packets], np.float32)
         return np.clip(seen, self.observation_space.low, self.observation_space.high)  # type: ignore[attr-defined]
 
     def _weigh(self, interval: Interval, seen: Observation) -> float:
         delay = float(seen[2] - seen[3])
-        lost = _mbit_per_s(interval.lost, interval)
+        lost = mbit_per_s(interval.lost, interval)
         return float(seen[0]) - self.delay_weight * delay - self.loss_weight * lost
 
 
-def _mbit_per_s(amount: int, interval: Interval) -> float:
+def mbit_per_s(amount: int, interval: Interval) -> float:
+    """So many bytes in an interval as a rate."""
     return amount * 8 / interval.seconds / 1e6 if interval.seconds > 0 else 0.0

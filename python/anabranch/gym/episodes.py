@@ -66,6 +66,11 @@ class EpisodeEnv(gymnasium.Env[Observation, Action]):
             raise ScenarioError(f"{asked}: name one of the scenario's flows, {', '.join(names)}")
         return name
 
+    def _settings(self) -> dict[str, Any]:
+        """The settings of the flow."""
+        settings: dict[str, Any] = tomllib.loads(self.scenario.to_toml())["flows"][self.flow]
+        return settings
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:

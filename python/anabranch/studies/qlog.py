@@ -38,6 +38,9 @@ _SEQUENCE = b"\x1e"
 _RECEIVED, _TOLD, _LOST, _SENT, _METRICS = range(5)
 """What comes first of what happens at the same time."""
 
+_ECN = {"ce": "CE", "ect0": "ECT(0)", "ect1": "ECT(1)"}
+"""The codepoints as draft-ietf-quic-qlog-quic-events has them; not-ECT is left out."""
+
 _METRIC_FIELDS = (
     "congestion_window", "bytes_in_flight", "ssthresh", "smoothed_rtt", "latest_rtt", "min_rtt",
     "rto",
@@ -414,6 +417,9 @@ def _packet(row: dict[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = {"header": header}
     if row["size_bytes"] is not None:
         data["raw"] = {"length": row["size_bytes"], "payload_length": row["payload_bytes"]}
+    ecn = row["ecn_sent" if row["event"] == "packet_sent" else "ecn_delivered"]
+    if ecn in _ECN:
+        data["ecn"] = _ECN[ecn]
     if row["acked"] is not None:
         frame = {"frame_type": "ack", "acked_ranges": json.loads(row["acked"])}
         data["frames"] = [frame]

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 
 use anabranch_transport::flow::PathId;
-use anabranch_transport::observed::{PathSample, Repairs};
+use anabranch_transport::observed::{Marks, PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare, declared};
 use anabranch_transport::tcp::Stats;
@@ -157,6 +157,7 @@ impl TcpInfo {
             is_primary,
             // The kernel does not say path by path what it has done.
             repairs: Repairs::default(),
+            marks: Marks::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Reliability};
 use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
-use anabranch_transport::observed::{PathSample, Repairs};
+use anabranch_transport::observed::{Marks, PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;
@@ -451,6 +451,7 @@ fn sample(socket: &Socket, path: usize, remote: IpAddr, port: u16, is_primary: b
         is_primary,
         // The kernel does not say path by path what it has done.
         repairs: Repairs::default(),
+        marks: Marks::default(),
     })
 }
 

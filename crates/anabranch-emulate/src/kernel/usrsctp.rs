@@ -15,7 +15,7 @@ use std::process::{Child, Command as Process, Stdio};
 use anabranch::outside::Counters;
 use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Reliability};
 use anabranch_transport::flow::{PathId, Payload, Side};
-use anabranch_transport::observed::{PathSample, Repairs};
+use anabranch_transport::observed::{Marks, PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::{Declared, declare};
 use anabranch_transport::time::Duration;
@@ -259,6 +259,7 @@ impl Usrsctp {
                     is_primary: number(at + 4) == 1,
                     // usrsctp does not say either what it has done path by path.
                     repairs: Repairs::default(),
+                    marks: Marks::default(),
                 }));
             }
         }

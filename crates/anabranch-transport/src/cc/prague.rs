@@ -170,7 +170,7 @@ impl Prague {
         self.cwnd < self.ssthresh
     }
 
-    /// The round-trime time as which the path counts, and its real one as a share of that.
+    /// The round-trip time as which the path counts, and its real one as a share of that.
     fn virtual_rtt(&self) -> (Duration, f64) {
         let is_independent = self.config.rtt_control == RttControl::Rate
             && !self.in_slow_start()

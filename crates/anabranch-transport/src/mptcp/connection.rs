@@ -414,7 +414,9 @@ impl Connection {
 
     /// Gives a packet to its subflow and handles what follows from it.
     fn hand_down(&mut self, now: Time, path: usize, packet: Box<Packet>) {
+        let waits = self.sender.unsent() > 0 && self.sender.has_window();
         let subflow = &mut self.subflows[path];
+        subflow.tcp.note_unsent_above(waits);
         subflow.is_bare |= self.state == State::Closing && subflow.tcp.has_sent_all();
         subflow.tcp.handle_input(now, Input::Packet(packet));
         subflow.release();

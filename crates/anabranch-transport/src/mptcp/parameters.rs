@@ -1,7 +1,7 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
 use super::config::{Config, Profile, Receiver, Rejoin};
-use crate::cc::coupled;
+use crate::cc::{self, coupled};
 use crate::flow::{IpVersion, PathId};
 use crate::path::scheduler;
 use crate::tcp;
@@ -87,6 +87,12 @@ impl Config {
         let coupling = self.coupling.clone().unwrap_or_else(|| {
             if linux { coupled::Config::default() } else { coupled::Config::Lia(coupled::lia::Config {}) }
         });
+        if matches!(self.cc, Some(cc::Config::Prague(_))) && !matches!(coupling, coupled::Config::PerPath(_))
+        {
+            return Err(
+                "cc.kind = \"prague\" has no effect with this coupling; use coupling = \"per_path\"".into()
+            );
+        }
         let rejoin =
             self.rejoin.unwrap_or(if linux { Rejoin::Never } else { Rejoin::After(Duration::from_secs(1)) });
         // Only the scheduler of Linux chooses among subflows whose windows are full.

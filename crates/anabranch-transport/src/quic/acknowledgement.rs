@@ -79,6 +79,7 @@ impl Connection {
         let rtt = self.sample(now, id, ack, &packets[spurious..]);
         let marked = self.paths[path].ecn.on_ack(ack.ecn, &packets[spurious..], is_newest);
         self.stats.ce_reported += marked;
+        self.paths[path].marks.reported += marked;
         let newest = packets[spurious..].first().map(|packet| packet.end);
         if let Some(newest) = newest
             && marked > 0

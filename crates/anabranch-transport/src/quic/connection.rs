@@ -554,6 +554,7 @@ impl Observed for Connection {
                 state: if is_suspect { PathState::PotentiallyFailed } else { PathState::Active },
                 is_primary: true,
                 repairs: path.repairs,
+                marks: path.marks,
             }
         }));
     }

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 use super::space::Space;
 use crate::cc::Controller;
 use crate::flow::{Ecn, PathId};
-use crate::observed::Repairs;
+use crate::observed::{Marks, Repairs};
 use crate::recovery::rtt::Rtt;
 use crate::time::Time;
 
@@ -47,6 +47,7 @@ pub(super) struct Path {
     pub(super) is_ready: bool,
     pub(super) news: News,
     pub(super) repairs: Repairs,
+    pub(super) marks: Marks,
     /// When a packet came last.
     pub(super) heard_at: Time,
     /// Bytes of UDP payload that were sent and that came.
@@ -84,6 +85,7 @@ impl Path {
             is_ready: standing == Standing::Open,
             news: News::default(),
             repairs: Repairs::default(),
+            marks: Marks::default(),
             heard_at: Time::ZERO,
             traffic: [0; 2],
             acknowledged_on: 0,

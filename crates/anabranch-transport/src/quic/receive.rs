@@ -76,6 +76,7 @@ impl Connection {
             previous.on_received(bytes);
         }
         if ecn == Ecn::Ce {
+            path.marks.received += 1;
             self.stats.ce_received += 1;
         }
         for packet in &*packets {

@@ -11,7 +11,7 @@ use super::receiver::{Inbound, Missing};
 use super::repairs::{Budget, Recent};
 use super::stats::{MEAN_DELAY_MS, MEAN_PACING_DELAY_MS, MEAN_TARGET_KBIT_PER_S, SRTT_MS, Stats};
 use super::stream::{FIRST, RETRANSMISSIONS};
-use crate::cc::media::MediaControl as _;
+use crate::cc::media::{self, MediaControl as _};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Multipath, Output, Service, Site, Transport,
 };
@@ -425,7 +425,12 @@ impl Endpoint for RtpEndpoint {
     }
 }
 
-impl Multipath for RtpEndpoint {}
+impl Multipath for RtpEndpoint {
+    fn set_media_control(&mut self, path: PathId, control: media::Controller) -> bool {
+        let path = self.paths.all.get_mut(path.index());
+        path.map(|path| path.control = control).is_some()
+    }
+}
 
 impl Observed for RtpEndpoint {
     /// It has no window.

@@ -11,7 +11,7 @@ use super::stats::{FIRST_INACTIVE_S, FIRST_PF_S};
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{Endpoint, Input, Keeper, Multipath, Output, Response, Service, Site, Transport};
 use crate::flow::{PathId, Payload};
-use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Transmission};
+use crate::observed::{HeadOfLine, Marks, Missing, Observed, PathLimit, PathSample, Transmission};
 use crate::path::Selector;
 use crate::report::Report;
 use crate::rng::Draw as _;
@@ -152,6 +152,7 @@ impl Observed for Association {
                 state: status.state,
                 is_primary: id == self.routing.selection.primary,
                 repairs: path.repairs,
+                marks: Marks::default(),
             });
         }
     }

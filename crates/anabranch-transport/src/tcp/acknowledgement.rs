@@ -476,7 +476,8 @@ impl Connection {
         event.is_window_limited = !report.holds_window && self.is_window_limited();
         event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
         event.counts_marks = self.ecn.counts_marks();
-        event.has_unsent = self.sender.has_unsent() && self.sender.window_end() > self.sender.next;
+        event.has_unsent = self.has_unsent_above
+            || (self.sender.has_unsent() && self.sender.window_end() > self.sender.next);
         event.newly_lost = report.lost_bytes;
         event.rtt = report.rtt;
         event.min_rtt = self.rtt.min_rtt();

@@ -26,7 +26,7 @@ use crate::endpoint::{
     Site, Transport,
 };
 use crate::flow::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
-use crate::observed::{HeadOfLine, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
+use crate::observed::{HeadOfLine, Marks, Missing, Observed, PathLimit, PathSample, Repairs, Transmission};
 use crate::packet_pool::{Boxes, PacketPool};
 use crate::path::PathState;
 use crate::recovery::pacing::Pacing;
@@ -145,6 +145,8 @@ pub struct Connection {
     pub(super) option_space: OptionSpace,
     /// Whether its own receive window limits what is sent, or that of the connection above.
     pub(super) flow_control: FlowControl,
+    /// Only for a subflow: whether data waits above that the peer's window has room for.
+    pub(super) has_unsent_above: bool,
     /// Whether this end may go on sending after the peer's FIN.
     pub(super) half_close: bool,
 
@@ -228,6 +230,7 @@ impl Connection {
             send_queue: None,
             option_space: OptionSpace::default(),
             flow_control: FlowControl::default(),
+            has_unsent_above: false,
             half_close: false,
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
@@ -549,6 +552,7 @@ impl Observed for Connection {
                 fast_recoveries: self.stats.fast_retransmits,
                 ecn_reductions: self.stats.ecn_reductions,
             },
+            marks: Marks { received: self.stats.ce_received, reported: self.stats.ce_reported },
         });
     }
 

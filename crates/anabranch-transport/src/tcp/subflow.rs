@@ -80,6 +80,11 @@ impl Parameters {
 }
 
 impl Connection {
+    /// Records whether data waits in the connection above that the peer's window has room for.
+    pub(crate) const fn note_unsent_above(&mut self, waits: bool) {
+        self.has_unsent_above = waits;
+    }
+
     /// Makes this connection a subflow: in each connection its congestion control becomes a member of the
     /// group, its segments leave room for options, its window is that of the connection above, and its data
     /// waits in this queue, or if there is none, above.

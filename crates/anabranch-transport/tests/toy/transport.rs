@@ -16,7 +16,7 @@ use anabranch_transport::endpoint::{
     Site, StreamId, Transport,
 };
 use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
-use anabranch_transport::observed::{Observed, PathSample, Repairs};
+use anabranch_transport::observed::{Marks, Observed, PathSample, Repairs};
 use anabranch_transport::path::PathState;
 use anabranch_transport::recovery::rate_sample::{OpenSample, RateMark, RateSampler};
 use anabranch_transport::recovery::rtt::{Limits, Rtt, Rule, Sample};
@@ -406,6 +406,7 @@ impl Observed for End {
             state: PathState::Active,
             is_primary: true,
             repairs: self.repairs,
+            marks: Marks::default(),
         });
     }
 

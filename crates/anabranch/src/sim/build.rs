@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::capabilities::Capabilities;
 use anabranch_transport::cc::Controller;
+use anabranch_transport::cc::media::Controller as MediaController;
 use anabranch_transport::endpoint::{Command, Endpoint as _, Multipath as _, Site, Transport as _};
 use anabranch_transport::flow::{PathId, Side};
 use anabranch_transport::observed::Observed as _;
@@ -262,6 +263,30 @@ impl Simulation {
         } else {
             let protocol = endpoint.protocol();
             Err(ScenarioError::new(format!("flows.{flow}: \"{protocol}\" has no congestion control")))
+        }
+    }
+
+    /// Gives one path of one end of an RTP flow a congestion control of media of the user's own, before the
+    /// run.
+    ///
+    /// # Errors
+    /// When there is no such flow, or its transport has no congestion control of media or no such path.
+    pub fn set_media_control(
+        &mut self,
+        flow: &str,
+        side: Side,
+        path: PathId,
+        control: MediaController,
+    ) -> Result<(), ScenarioError> {
+        let endpoint = self.endpoint(flow, side)?;
+        if endpoint.set_media_control(path, control) {
+            Ok(())
+        } else {
+            let protocol = endpoint.protocol();
+            Err(ScenarioError::new(format!(
+                "flows.{flow}: \"{protocol}\" has no congestion control of media on path {}",
+                path.0
+            )))
         }
     }
 

@@ -154,7 +154,7 @@ impl Network {
     fn deliver(&mut self, packet: Box<Packet>, route: u32, trace_row: u32) -> AtEnd {
         self.tally.delivered += 1;
         if let Some(trace) = &mut self.trace {
-            trace.packets.delivered(self.now, trace_row);
+            trace.packets.delivered(self.now, trace_row, packet.ecn);
         }
         let (flow, side) = self.routes.receiver(route);
         AtEnd::Arrives(packet, flow, side)

@@ -142,7 +142,7 @@ impl EventTrace {
 #[cfg(test)]
 mod tests {
     use anabranch_transport::flow::PathId;
-    use anabranch_transport::observed::Repairs;
+    use anabranch_transport::observed::{Marks, Repairs};
     use anabranch_transport::path::PathState;
 
     use super::*;
@@ -161,6 +161,7 @@ mod tests {
             state: PathState::Active,
             is_primary: true,
             repairs: Repairs { timeouts, fast_recoveries, ecn_reductions },
+            marks: Marks::default(),
         };
         let mut trace = EventTrace::default();
         let states =

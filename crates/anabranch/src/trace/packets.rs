@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use anabranch_transport::flow::Side;
+use anabranch_transport::flow::{Ecn, Side};
 use anabranch_transport::report::declare;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::quic::{self, Frame, Level};
@@ -40,6 +40,11 @@ declare! {
     /// what packets with short headers do, by packet numbers. Where these are another path's, the path
     /// stands before the run, as in `1:7-9`.
     SACK = "sack": Words;
+    /// The ECN field of the IP header as its host sent it: `not_ect`, `ect0`, `ect1` or `ce` (RFC 3168, RFC
+    /// 9331).
+    ECN_SENT = "ecn_sent": Words;
+    /// The ECN field as the other host got it, `ce` after a mark; empty where none did.
+    ECN_DELIVERED = "ecn_delivered": Words;
     /// `delivered`, `in_flight` at the end, or the cause of its loss.
     FATE = "fate": Words;
     /// When the other host got it.
@@ -65,6 +70,7 @@ struct Row {
     /// Bytes of the application.
     payload: u32,
     answer: Answer,
+    ecn: Ecn,
     /// For a copy: the row of the packet that the endpoint sent, and when a link made the copy.
     origin: u32,
     made: Time,
@@ -97,7 +103,7 @@ struct Answer {
 
 #[derive(Clone, Copy, Debug)]
 enum Whereabouts {
-    Delivered(Time),
+    Delivered(Time, Ecn),
     Dropped { cause: &'static str, link: u32, at: Time },
     InFlight,
 }
@@ -124,7 +130,7 @@ impl PacketTrace {
     #[cold]
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
         let (kind, tsn) = packet.body.describe();
-        let Packet { path, size, .. } = *packet;
+        let Packet { path, size, ecn, .. } = *packet;
         let (path, origin, fate) = (path.0, self.rows.len() as u32, Whereabouts::InFlight);
         let (payload, answer) = match &packet.body {
             Body::Foreign(_) | Body::Fragment(_) | Body::Rtcp(_) => (0, Answer::default()),
@@ -134,9 +140,21 @@ impl PacketTrace {
             Body::Sctp(packet) => of_chunks(packet.chunks()),
             Body::Udp(datagram) => (datagram.length, Answer::default()),
         };
-        let made = now;
-        let row = Row { sent: now, flow, side, path, size, kind, tsn, payload, answer, origin, made, fate };
-        self.rows.push(row);
+        self.rows.push(Row {
+            sent: now,
+            flow,
+            side,
+            path,
+            size,
+            kind,
+            tsn,
+            payload,
+            answer,
+            ecn,
+            origin,
+            made: now,
+            fate,
+        });
         if let Some(kept) = &mut self.kept {
             kept.push(packet.clone());
         }
@@ -197,8 +215,8 @@ impl PacketTrace {
     }
 
     #[cold]
-    pub(crate) fn delivered(&mut self, now: Time, row: u32) {
-        self.rows[row as usize].fate = Whereabouts::Delivered(now);
+    pub(crate) fn delivered(&mut self, now: Time, row: u32, ecn: Ecn) {
+        self.rows[row as usize].fate = Whereabouts::Delivered(now, ecn);
     }
 
     /// Records that the link drops it at `at`, which may lie after the end of the run.
@@ -243,7 +261,7 @@ impl PacketTrace {
         let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
         let link = |row: &Row| match row.fate {
             Whereabouts::Dropped { link, .. } => links[link as usize].clone().into(),
-            Whereabouts::Delivered(_) | Whereabouts::InFlight => "".into(),
+            Whereabouts::Delivered(..) | Whereabouts::InFlight => "".into(),
         };
         let columns = vec![
             (SENT_S, numbers(|row| row.sent.as_secs_f64())),
@@ -257,10 +275,18 @@ impl PacketTrace {
             (ACK, integers(|row| row.answer.next.map_or(-1, i64::from))),
             (WINDOW_BYTES, integers(|row| row.answer.window.map_or(-1, i64::from))),
             (SACK, Column::Text(rows.iter().map(|row| in_words(&row.answer).into()).collect())),
+            (ECN_SENT, text(|row| ecn_in_words(row.ecn))),
+            (
+                ECN_DELIVERED,
+                text(|row| match row.fate {
+                    Whereabouts::Delivered(_, ecn) => ecn_in_words(ecn),
+                    Whereabouts::Dropped { .. } | Whereabouts::InFlight => "",
+                }),
+            ),
             (
                 FATE,
                 text(|row| match row.fate {
-                    Whereabouts::Delivered(_) => "delivered",
+                    Whereabouts::Delivered(..) => "delivered",
                     Whereabouts::Dropped { cause, .. } => cause,
                     Whereabouts::InFlight => "in_flight",
                 }),
@@ -268,7 +294,7 @@ impl PacketTrace {
             (
                 DELIVERED_S,
                 numbers(|row| match row.fate {
-                    Whereabouts::Delivered(at) => at.as_secs_f64(),
+                    Whereabouts::Delivered(at, _) => at.as_secs_f64(),
                     Whereabouts::Dropped { .. } | Whereabouts::InFlight => f64::NAN,
                 }),
             ),
@@ -324,4 +350,13 @@ fn in_words(answer: &Answer) -> String {
         let _ = write!(text, " {path}:{start}-{end}");
     }
     text.split_off(usize::from(!text.is_empty()))
+}
+
+const fn ecn_in_words(ecn: Ecn) -> &'static str {
+    match ecn {
+        Ecn::Ce => "ce",
+        Ecn::Ect0 => "ect0",
+        Ecn::Ect1 => "ect1",
+        Ecn::NotEct => "not_ect",
+    }
 }

@@ -35,6 +35,11 @@ declare! {
     STATE = "state": Words;
     /// Whether new data is sent there.
     IS_PRIMARY = "is_primary": Words;
+    /// Packets with the mark of congestion that have arrived there so far (TCP, MPTCP, QUIC).
+    CE_RECEIVED = "ce_received": One;
+    /// Packets that the peer has reported to be marked so far; without accurate feedback (RFC 9768), segments
+    /// whose acknowledgement echoes a mark.
+    CE_REPORTED = "ce_reported": One;
 }
 
 pub(super) const TABLE: Declaration =
@@ -113,6 +118,8 @@ impl PathTrace {
             (ERROR_COUNT, integers(|row| row.sample.error_count.into())),
             (STATE, text(|row| row.sample.state.name())),
             (IS_PRIMARY, Column::Flags(rows.iter().map(|row| row.sample.is_primary).collect())),
+            (CE_RECEIVED, integers(|row| row.sample.marks.received as i64)),
+            (CE_REPORTED, integers(|row| row.sample.marks.reported as i64)),
         ];
         TABLE.with(columns)
     }
