@@ -4,13 +4,17 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -99,12 +103,15 @@ def test_every_stream_has_all_its_bytes_and_ends_once() -> None:
 
 
 def test_what_was_not_delivered_is_said() -> None:
-    """A peer that gives up while data waits: closing in order fails, in one sentence."""
+    """A peer that gives up while data waits: closing in order fails, in one sentence.
+
+    It reads nothing, and more is written than it keeps for who does not read (4 MiB).
+    """
 
     async def work() -> None:
-        async with pair({"max_stream_data": "10 kB", "send_buffer": "1 MB"}) as (ours, theirs):
+        async with pair({"max_stream_data": "10 kB", "send_buffer": "10 MB"}) as (ours, theirs):
             stream = await ours.open()
-            await stream.write(b"x" * 500_000, end=True)
+            await stream.write(bytes(8_000_000), end=True)
             closing = asyncio.create_task(ours.shutdown())
             await theirs.accept()
             await theirs.close(7)
@@ -377,6 +384,58 @@ def listening(*words: object) -> "Iterator[tuple[subprocess.Popen[bytes], int]]"
         yield program, said["port"]
 
 
+class Relay:
+    """Sends datagrams on between a client and the server at a port, and keeps them."""
+
+    def __init__(self, server: int) -> None:
+        self._server = (LOOPBACK, server)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self._socket.bind((LOOPBACK, 0))
+        self.port = int(self._socket.getsockname()[1])
+        self.datagrams: list[tuple[bool, bytes]] = []
+        """Whether each is the client's, and its bytes."""
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.sendto(b"", (LOOPBACK, self.port))
+        self._thread.join()
+        self._socket.close()
+
+    def _work(self) -> None:
+        client = None
+        while True:
+            # Nobody is at the client's port any more once it has ended.
+            with contextlib.suppress(ConnectionRefusedError):
+                datagram, source = self._socket.recvfrom(65_536)
+                if not datagram:
+                    return
+                is_clients = source != self._server
+                client = source if is_clients else client
+                self.datagrams.append((is_clients, datagram))
+                if to := self._server if is_clients else client:
+                    self._socket.sendto(datagram, to)
+
+    def captured(self) -> bytes:
+        """The datagrams as a file of libpcap, in packets of IPv4."""
+        file = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101)
+        for at, (is_clients, datagram) in enumerate(self.datagrams):
+            hosts = (b"\x0a\0\0\x01", b"\x0a\0\0\x02")
+            ports = (40_000, 4_433)
+            step = 1 if is_clients else -1
+            length = 28 + len(datagram)
+            internet = struct.pack(">BBHIBBH", 0x45, 0, length, 0, 64, socket.IPPROTO_UDP, 0)
+            udp = struct.pack(">HHHH", *ports[::step], length - 20, 0)
+            packet = internet + b"".join(hosts[::step]) + udp + datagram
+            file += struct.pack("<IIII", at // 1000, at % 1000 * 1000, len(packet), len(packet))
+            file += packet
+        return file
+
+
 def test_a_file_is_sent_and_received(tmp_path: Path) -> None:
     content = bytes(range(256)) * 5000
     (tmp_path / "from").write_bytes(content)
@@ -401,6 +460,40 @@ def test_a_file_is_sent_and_received(tmp_path: Path) -> None:
     assert json.loads(counters.read_text())["quic.bytes_acknowledged"] == len(content)
     labels = {line.split()[0] for line in log.read_text().splitlines()}
     assert {"CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"} <= labels
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_decrypts_a_transfer(tmp_path: Path) -> None:
+    """With the secrets that a client writes, and finds nothing malformed."""
+    content = bytes(range(256)) * 4000
+    (tmp_path / "from").write_bytes(content)
+    words = ("receive", 0, tmp_path / "to", "--write-cert", tmp_path / "server.pem")
+    with listening(*words) as (receiver, port), Relay(port) as relay:
+        sender = command(
+            *("quic", "send", LOOPBACK, relay.port, tmp_path / "from"),
+            *("--trust", tmp_path / "server.pem"),
+            env=os.environ | {"SSLKEYLOGFILE": str(tmp_path / "keys")},
+        )
+        for program in (sender, receiver):
+            _, said = program.communicate(timeout=HANGS_S)
+            assert program.returncode == 0, said.decode()
+    (tmp_path / "capture.pcap").write_bytes(relay.captured())
+
+    def count(condition: str) -> int:
+        done = subprocess.run(
+            [
+                *("tshark", "-r", tmp_path / "capture.pcap", "-Y", condition),
+                *("-o", f"tls.keylog_file:{tmp_path / 'keys'}", "-d", "udp.port==4433,quic"),
+            ],
+            capture_output=True,
+            check=True,
+            timeout=HANGS_S,
+        )
+        return done.stdout.count(b"\n")
+
+    assert count("_ws.malformed") == 0
+    assert count("quic.frame_type") == len(relay.datagrams), "each has frames that are read"
+    assert count("quic.stream.stream_id == 2") > len(content) / 1200
 
 
 def test_lines_and_datagrams_come_back() -> None:

@@ -94,13 +94,22 @@ struct User {
     resets: Vec<u64>,
 }
 
+/// A datagram on its way.
+struct Underway {
+    to: usize,
+    /// Where it comes from, as its receiver sees it.
+    from: (IpAddr, u16),
+    ecn: Ecn,
+    bytes: Vec<u8>,
+}
+
 struct World {
     now: Time,
     hosts: [Host; 2],
     users: [User; 2],
     weather: Weather,
     rng: Rng,
-    network: BTreeMap<(Time, u64), (usize, Ecn, Vec<u8>)>,
+    network: BTreeMap<(Time, u64), Underway>,
     sent: u64,
     /// All that was sent, by its sender.
     seen: [Vec<Vec<u8>>; 2],
@@ -224,11 +233,13 @@ impl World {
             datagram[bit as usize / 8] ^= 1 << (bit % 8);
         }
         let copies = 1 + u32::from(self.rng.bernoulli(duplication));
+        let source = if from == CLIENT { self.client_at } else { (address(SERVER), PORTS[SERVER]) };
         for _ in 0..copies {
             let late = if self.rng.bernoulli(reordering) { self.rng.below(30) } else { 0 };
             let at = self.now + Duration::from_millis(10 + late);
             self.sent += 1;
-            self.network.insert((at, self.sent), (1 - from, ecn, datagram.clone()));
+            let underway = Underway { to: 1 - from, from: source, ecn, bytes: datagram.clone() };
+            self.network.insert((at, self.sent), underway);
         }
     }
 
@@ -283,14 +294,12 @@ impl World {
             let mut first = None;
             while let Some(entry) = self.network.first_entry()
                 && entry.key().0 == arrival
-                && first.is_none_or(|to| to == entry.get().0)
+                && first.is_none_or(|to| to == entry.get().to)
             {
-                let (to, ecn, datagram) = entry.remove();
+                let Underway { to, from: (remote, port), ecn, bytes } = entry.remove();
                 first = Some(to);
-                let remote = address(1 - to);
-                let (remote, port) = if to == SERVER { self.client_at } else { (remote, PORTS[SERVER]) };
                 let route = Route { local: address(to), remote, port: Some(port) };
-                self.hosts[to].handle_datagram(self.now, route, ecn, &datagram);
+                self.hosts[to].handle_datagram(self.now, route, ecn, &bytes);
             }
             self.collect(first.expect("one arrives"));
         } else {
@@ -389,22 +398,31 @@ fn a_handshake_takes_one_round_trip_and_a_transfer_is_exact() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// TLS, streams and the close survive losses, copies, disorder and damage; some runs begin with Retry.
+    /// TLS, streams, messages and the close survive losses, copies, disorder, damage and a NAT that binds the
+    /// client anew; some runs begin with Retry.
     #[test]
     fn every_byte_arrives_whatever_the_network_does(
         weather in weather(),
         retry in any::<bool>(),
         sizes in proptest::collection::vec((any::<bool>(), any::<bool>(), 0..60_000_u64), 1..6),
+        messages in proptest::collection::vec(0..300_usize, 0..30),
+        rebindings in proptest::collection::vec((0..300_u64, any::<bool>()), 0..3),
         answer in 0..20_000_u64,
         seed in any::<u64>(),
     ) {
         let config = Config {
+            datagrams: Some(true),
+            // A client that only receives is found again by it.
+            keep_alive: Some(Duration::from_secs(1)),
             retry: Some(retry),
             idle_timeout: Some(Duration::from_secs(4_000)),
             send_buffer: Some(Bytes(20_000)),
             ..Config::default()
         };
-        let mut world = World::new(weather, &config);
+        // A server whose challenges all stay without an answer gives the connection up.
+        let loss = if rebindings.is_empty() { weather.loss } else { weather.loss / 10.0 };
+        let damage = if rebindings.is_empty() { weather.damage } else { 0.0 };
+        let mut world = World::new(Weather { loss, damage, ..weather }, &config);
         world.rng = Streams { seed, replication: 0 }.stream("weather");
         world.connect(&config, &trusting(&roots()), "server.test");
         world.run_until(|world| world.users.iter().all(|user| user.protocol.is_some()));
@@ -412,7 +430,24 @@ proptest! {
         for (by_server, bidirectional, bytes) in sizes {
             world.talk(if by_server { SERVER } else { CLIENT }, bidirectional, bytes);
         }
+        let messages: Vec<_> = (0_u8..).zip(messages).map(|(at, length)| vec![at; length + 1]).collect();
+        for message in &messages {
+            let number = world.number(CLIENT);
+            let sent = world.hosts[CLIENT].send_datagram(world.now, number, message);
+            prop_assert!(sent.is_ok(), "{sent:?}");
+        }
+        world.collect(CLIENT);
+        for (millis, has_other_address) in rebindings {
+            world.run_for(Duration::from_millis(millis));
+            let (address, port) = world.client_at;
+            let octets: [u8; 4] = [10, 0, 9, (port % 200) as u8];
+            world.client_at = (if has_other_address { IpAddr::from(octets) } else { address }, port + 1);
+        }
         world.run_until(World::is_exact);
+        let mut heard = world.users[SERVER].messages.clone();
+        heard.sort_unstable();
+        prop_assert!(heard.windows(2).all(|two| two[0] != two[1]), "one came twice");
+        prop_assert!(heard.iter().all(|message| messages.contains(message)));
         world.close(SERVER);
         world.run_for(Duration::from_secs(10_000));
         prop_assert!(world.reasons().iter().all(Option::is_some));
@@ -730,6 +765,33 @@ fn messages_that_arrive_together_are_told_one_by_one() {
     assert!(arrivals.len() > 5 && arrivals.iter().all(|at| *at == arrivals[0]), "{arrivals:?}");
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.users[SERVER].messages, messages);
+}
+
+/// RFC 9000 section 8.2.2: a client that moves twice at once is answered at both addresses, although its
+/// datagrams are read together.
+#[test]
+fn challenges_that_arrive_together_are_answered_where_they_come_from() {
+    let mut world = World::connected(Weather::default(), &Config::default());
+    world.run_for(Duration::from_secs(1));
+    let places = [7, 8].map(|last| (IpAddr::from([10, 0, 9, last]), 40_000 + u16::from(last)));
+    for (remote, port) in places {
+        world.client_at = (remote, port);
+        world.hosts[CLIENT].go_on_from(world.now, vec![remote], false);
+        world.collect(CLIENT);
+    }
+    let arrivals: Vec<_> = world.network.iter().map(|((at, _), underway)| (*at, underway.from)).collect();
+    let at = arrivals[0].0;
+    assert_eq!(arrivals, places.map(|from| (at, from)));
+    for Underway { from: (remote, port), ecn, bytes, .. } in std::mem::take(&mut world.network).into_values()
+    {
+        let route = Route { local: address(SERVER), remote, port: Some(port) };
+        world.hosts[SERVER].handle_datagram(at, route, ecn, &bytes);
+    }
+    let mut answered = Vec::new();
+    while let Some(transmit) = world.hosts[SERVER].poll_transmit(1) {
+        answered.push((transmit.route.remote, transmit.route.port.expect("it has one")));
+    }
+    assert!(places.iter().all(|place| answered.contains(place)), "{answered:?}");
 }
 
 /// An application that does not read holds its peer back, and costs no more than it has promised.

@@ -1,7 +1,7 @@
 //! Captures: our own parsers and, where it is installed, tshark understand every packet; captures show what
 //! the packet trace says; and writing one changes no result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -458,7 +458,34 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     ];
     let alarms = ["[Expert Info (Error", "[Expert Info (Warning", "Malformed"];
     let said = said.lines().filter(|line| alarms.iter().any(|alarm| line.contains(alarm)));
-    Some(said.filter(|line| !expected.iter().any(|known| line.contains(known))).map(str::to_owned).collect())
+    let said = said.filter(|line| !expected.iter().any(|known| line.contains(known)));
+    let mut said: Vec<String> = said.map(str::to_owned).collect();
+    if said.iter().any(|line| line.contains(NO_CIPHER)) && is_ahead_of_hello(&file) {
+        said.retain(|line| !line.contains(NO_CIPHER));
+    }
+    Some(said)
+}
+
+/// What tshark says of a packet of QUIC whose cipher it does not know.
+const NO_CIPHER: &str = "Unable to retrieve cipher information";
+
+/// Whether tshark says so only of packets that have come although the server's hello, which names the cipher,
+/// was lost before them.
+fn is_ahead_of_hello(file: &File) -> bool {
+    let shown = format!("tls.handshake.type == 2 || _ws.expert.message contains \"{NO_CIPHER}\"");
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(&file.0).args(["-Y", &shown, "-T", "fields"]);
+    let output = command.args(["-e", "quic.connection.number", "-e", "tls.handshake.type"]).output();
+    let said = String::from_utf8(output.expect("it is installed").stdout).unwrap();
+    let mut known = BTreeSet::new();
+    said.lines().all(|line| {
+        let (connection, messages) = line.split_once('\t').expect("there are two fields");
+        let has_hello = messages.split(',').any(|kind| kind == "2");
+        if has_hello {
+            known.insert(connection);
+        }
+        has_hello || !known.contains(connection)
+    })
 }
 
 /// Fragments of two flows in opposite directions, of which tshark would mix those between the same addresses.

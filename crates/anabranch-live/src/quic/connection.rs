@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output, Received};
+use anabranch_transport::endpoint::{
+    CloseReason, Command, Endpoint as _, Event, Input, Output, Received, StreamId,
+};
 use anabranch_transport::flow::{Ecn, PathId, Payload, Side};
 use anabranch_transport::observed::Observed as _;
 use anabranch_transport::quic::tls::{Failure, Tls};
-use anabranch_transport::quic::{Connection, code};
+use anabranch_transport::quic::{Connection, LivePath, code};
 use anabranch_transport::report::Row;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::quic::{
@@ -121,8 +123,9 @@ pub struct Live {
     bytes: Bytes,
     /// How much of the peer's streams is kept: what the settings offer.
     window: u64,
-    /// Datagrams that wait for their keys, from the first packet on that does, and their marks.
-    waiting: Vec<(Ecn, Vec<u8>)>,
+    /// Datagrams that wait for their keys, from the first packet on that does: where they came from, their
+    /// marks and their bytes.
+    waiting: Vec<(Route, Ecn, Vec<u8>)>,
     unread: u64,
     is_paused: bool,
     /// What may be forgotten, at most, in bytes.
@@ -267,6 +270,12 @@ impl Live {
         }
     }
 
+    /// Whether a datagram comes from where the peer is, as far as this end knows. A server does not move.
+    pub(super) fn comes_from_peer(&self, route: Route) -> bool {
+        let is_on_path = |path: &LivePath| path.is_open && self.paths.route_of(path) == route;
+        self.side == Side::A || self.route == route || self.end.live_paths().any(|path| is_on_path(&path))
+    }
+
     /// Takes a datagram, whose bytes are lost. Whoever calls this [drains](Self::drain) the connection next.
     pub(super) fn receive(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &mut [u8]) {
         self.receive_one(now, route, ecn, datagram);
@@ -287,8 +296,8 @@ impl Live {
             if !self.shake_hands(now) {
                 break;
             }
-            for (ecn, mut datagram) in std::mem::take(&mut self.waiting) {
-                self.open(now, self.route, ecn, &mut datagram, 0);
+            for (route, ecn, mut datagram) in std::mem::take(&mut self.waiting) {
+                self.open(now, route, ecn, &mut datagram, 0);
             }
         }
         self.shake_hands(now);
@@ -305,7 +314,7 @@ impl Live {
         }
         let awaits = self.end.awaits_keys(Level::Handshake) || self.end.awaits_keys(Level::OneRtt);
         if let Some(at) = parsed.without_key_at.filter(|_| awaits && self.waiting.len() < MOST_WAITING) {
-            self.waiting.push((ecn, datagram[at..].to_vec()));
+            self.waiting.push((route, ecn, datagram[at..].to_vec()));
         }
         if !self.end.is_closing() {
             if !self.bytes.has_room(&reading.pieces) {
@@ -500,8 +509,19 @@ impl Live {
         if self.paths.open(now, &mut self.end, &mut tell) {
             self.end.handle_input(now, Input::Timeout);
         }
+        let mut bytes = None;
         let wakes_at = loop {
             match self.end.poll_output(now) {
+                Output::Event(Event::Received(received)) if continues(&mut bytes, &received) => {}
+                Output::Event(event) => {
+                    self.tell_bytes(now, bytes.take(), &mut tell);
+                    match event {
+                        Event::Received(received) if has_bytes(&received) => {
+                            bytes = Some((received.stream.0, received.payload));
+                        }
+                        event => self.on_event(now, event, &mut ended, &mut tell),
+                    }
+                }
                 Output::Transmit(packet) => {
                     let Body::Quic(datagram) = &packet.body else { continue };
                     let number = Numbered { network: packet.path, client_host: datagram.client_host };
@@ -512,7 +532,8 @@ impl Live {
                         datagram.content.emit(keys, &mut writing, out);
                     });
                 }
-                Output::Event(event) => self.on_event(now, event, &mut ended, &mut tell),
+                // What is told may have more to do follow.
+                Output::Timeout(_) if bytes.is_some() => self.tell_bytes(now, bytes.take(), &mut tell),
                 Output::Timeout(at) => break at,
             }
         };
@@ -610,8 +631,13 @@ impl Live {
         }
         if received.ends_stream {
             ended.push(stream);
-            return tell(HostEvent::StreamEnded(stream));
+            tell(HostEvent::StreamEnded(stream));
         }
+    }
+
+    /// Tells of bytes of a stream, if there are any.
+    fn tell_bytes(&mut self, now: Time, bytes: Option<(u64, Payload)>, tell: &mut impl FnMut(HostEvent)) {
+        let Some((stream, payload)) = bytes else { return };
         let Bytes { streams, pieces, .. } = &mut self.bytes;
         let take =
             |stream: &mut Stream| counted(pieces, &mut stream.incoming, |incoming| incoming.take(payload));
@@ -707,6 +733,23 @@ impl Live {
             },
         )
     }
+}
+
+/// Whether these are bytes of a stream, and no message or end.
+const fn has_bytes(received: &Received) -> bool {
+    !received.unordered && !received.ends_stream
+}
+
+/// Whether what has come continues these bytes of a stream, with which it is told then: of many packets that
+/// are read together an application hears once.
+fn continues(bytes: &mut Option<(u64, Payload)>, received: &Received) -> bool {
+    let Some((stream, Payload { offset, length })) = bytes else { return false };
+    let behind = (StreamId(*stream), *offset + u64::from(*length));
+    let joins = has_bytes(received) && (received.stream, received.payload.offset) == behind;
+    if joins {
+        *length += received.payload.length;
+    }
+    joins
 }
 
 /// Opens the packet with which a client asks for a connection, with the keys that it says itself, and gives

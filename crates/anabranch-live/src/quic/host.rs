@@ -281,7 +281,7 @@ impl Host {
     /// Gives a datagram to the connection that it belongs to.
     fn give(&mut self, now: Time, number: Handle, route: Route, ecn: Ecn, datagram: &mut [u8]) {
         let live = &mut self.table[number];
-        if live.is_open && !live.has_ended {
+        if live.is_open && !live.has_ended && live.comes_from_peer(route) {
             // RFC 9000 section 13.2.1: several datagrams that are there are acknowledged together.
             live.receive_one(now, route, ecn, datagram);
             match self.batch.iter_mut().find(|(other, _)| *other == number) {
@@ -290,8 +290,13 @@ impl Host {
             }
             return;
         }
-        live.receive(now, route, ecn, datagram);
-        self.drain(now, number);
+        // One from elsewhere may move the connection, and what it asks is answered there: neither what came
+        // before nor what comes next is to be mixed with that.
+        self.end_batch();
+        if let Some(live) = self.table.get_mut(number) {
+            live.receive(now, route, ecn, datagram);
+            self.drain(now, number);
+        }
     }
 
     /// Takes a datagram to an ID that is not known.

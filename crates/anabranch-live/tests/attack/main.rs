@@ -6,6 +6,8 @@
 
 mod bytes;
 mod mptcp;
+#[cfg(feature = "quic")]
+mod quic;
 mod sctp;
 mod sctp_peer;
 mod sctp_work;
@@ -21,6 +23,7 @@ fn the_page_has_every_attack() {
     let (page, numbers) = page.split_once("## What it costs").expect("there are numbers");
     let modules = [
         ("mptcp", include_str!("mptcp.rs")),
+        ("quic", include_str!("quic.rs")),
         ("sctp", include_str!("sctp.rs")),
         ("sctp_peer", include_str!("sctp_peer.rs")),
         ("tcp", include_str!("tcp.rs")),

@@ -51,6 +51,16 @@ fn a_packet_is_lost_by_time() {
     assert_eq!((drill.end.stats().packets_lost, drill.end.stats().timeouts), (1, 0));
 }
 
+/// Section 6.1: however late it is, a packet is lost only once one behind it has arrived (neqo pull request
+/// 2492).
+#[test]
+fn nothing_is_lost_before_an_acknowledgement() {
+    let mut drill = Drill::opening(&Config::default());
+    drill.at(5_000);
+    assert!(drill.end.stats().timeouts > 1);
+    assert_eq!(drill.end.stats().packets_lost, 0);
+}
+
 /// Sections 6.2.1 and 6.2.4: two packets after smoothed + 4 x variation + the peer's delay, then doubled.
 #[test]
 fn a_lost_tail_is_probed() {
