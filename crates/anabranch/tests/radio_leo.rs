@@ -82,8 +82,8 @@ fn borders_lose_packets() {
     assert_eq!(value(&row, "link.sky.reverse.lost_packets"), 0.0);
 }
 
-/// It has a rate, so any queue discipline, cross traffic and `down` go with it, and each period's rate is that
-/// of its line.
+/// It has a rate, so any queue discipline, cross traffic and `down` go with it, and each period's rate is
+/// that of its line.
 #[test]
 fn rates_are_those_of_a_file_and_disciplines_serve_them() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));

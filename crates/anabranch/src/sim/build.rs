@@ -62,8 +62,8 @@ impl Default for Form {
 /// An event's key has 24 bits for the number of a route, and a flow has at most 2 x 255 routes.
 const MAX_FLOWS: usize = 1 << 15;
 
-/// The scenario with links over satellites in low orbit as ones that follow timetables, and what is wrong with
-/// those that cannot be, by name.
+/// The scenario with links over satellites in low orbit as ones that follow timetables, and what is wrong
+/// with those that cannot be, by name.
 pub(super) fn with_periods(
     scenario: &Scenario,
     streams: Streams,

@@ -43,8 +43,8 @@ impl Default for LeoConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeoWay {
-    /// Rate in each period: a value, `{ between = [A, B] }` (drawn evenly), `{ values = [...] }` one after the
-    /// other, or `{ file = "periods.txt" }` with a line for each period in kbit/s.
+    /// Rate in each period: a value, `{ between = [A, B] }` (drawn evenly), `{ values = [...] }` one after
+    /// the other, or `{ file = "periods.txt" }` with a line for each period in kbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<PerPeriod<Rate>>,
     /// Delay in each period, likewise; the lines of a file are in microseconds.
