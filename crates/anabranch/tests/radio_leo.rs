@@ -111,6 +111,11 @@ fn mistakes_are_sentences() {
         ),
         (", downlink = { rate = '-1 Mbit/s' }", "", "links.sky.radio.downlink.rate"),
         (", downlink = { rate = { file = 'nowhere.txt' } }", "", "cannot read"),
+        (
+            "",
+            "up = { timetable = [['0 s', true], ['5 s', false]] }",
+            "links.sky.up is given although the radio",
+        ),
         ("", "delay = '5 ms'", "links.sky.delay is given although the link has a `leo` radio"),
         ("", "rate = '5 Mbit/s'", "links.sky.rate is given although the link has a `leo` radio"),
         (

@@ -204,6 +204,10 @@ impl LinkConfig {
         let reverse = link.reverse.get_or_insert_default();
         reverse.rate = Some(uplink.rate);
         reverse.delay = Some(uplink.delay);
+        if [&downlink.up, &uplink.up].iter().any(|up| **up != Schedule::Constant(true)) {
+            link.up = downlink.up;
+            reverse.up = Some(uplink.up);
+        }
         let [downlink, uplink] = [downlink.loss, uplink.loss].map(loss);
         if downlink.is_some() || uplink.is_some() {
             link.loss = downlink.unwrap_or_default();
@@ -227,8 +231,18 @@ impl LinkConfig {
                  radio's downlink or uplink"
             ));
         }
-        let borders = [&leo.downlink, &leo.uplink].map(|way| [way.begin.loss, way.end.loss]);
-        let loses = borders.as_flattened().iter().any(|loss| *loss != Probability::ZERO);
+        let borders = [&leo.downlink, &leo.uplink].map(|way| [&way.begin, &way.end]);
+        let borders = borders.as_flattened();
+        let is_always_up = |up: &Schedule<bool>| up.values().all(|is_up| is_up);
+        let may_be_down = !is_always_up(&self.up)
+            || reverse.and_then(|reverse| reverse.up.as_ref()).is_some_and(|up| !is_always_up(up));
+        if may_be_down && borders.iter().any(|border| border.length.is_none()) {
+            return Err(format!(
+                "links.{name}.up is given although the radio stands still at its borders; give these a `length`, or \
+                 put `up` on a link of its own"
+            ));
+        }
+        let loses = borders.iter().any(|border| border.loss != Probability::ZERO);
         let has_losses =
             self.loss != LossConfig::None || reverse.is_some_and(|reverse| reverse.loss.is_some());
         if loses && has_losses {

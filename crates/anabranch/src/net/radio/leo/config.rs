@@ -60,11 +60,12 @@ pub struct LeoWay {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeoBorder {
-    /// The longest delay, at the beginning of the border, up to 10 s; from there it falls evenly to the
-    /// period's. One below the period's has no effect.
+    /// The longest delay, of a packet that comes when the border begins, up to 10 s. One below the period's
+    /// has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// For how long. By default as long as the first packet is held, as if the link paused.
+    /// Over which length the delay falls evenly to the period's. By default the link stands still instead,
+    /// for as long as makes that delay, and packets wait in its queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Duration>,
     /// Probability that a packet is lost meanwhile; default 0. Published measurements disagree, from none to

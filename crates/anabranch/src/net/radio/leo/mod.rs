@@ -3,8 +3,9 @@
 //!
 //! Between two such times the base delay and the rate stay as they are; with each they change. Around them
 //! packets are held: one that comes at the border has a delay of about 140 ms, one that comes at the worst
-//! time before it 75 ms, as probes at 500 Hz found one way (arXiv:2601.08439). Without a `length` a border is
-//! a pause: what comes in it leaves at its end, so the delay falls by a millisecond each millisecond.
+//! time before it 75 ms, as probes at 500 Hz found one way (arXiv:2601.08439). Without a `length` the link
+//! stands still at a border, so that packets wait in its queue and leave at its rate: a probe's delay falls
+//! by a millisecond each millisecond. With one, the delay falls over that length, and the queue sees nothing.
 //!
 //! All of that is known when a run begins, so there is nothing to do at events: the link becomes one whose
 //! rate, delay and loss follow timetables, and has the queue disciplines, the cross traffic and the order of

@@ -8,12 +8,13 @@ use super::config::{LeoBorder, LeoConfig, LeoWay, PerPeriod};
 use crate::net::capacity::RateConfig;
 use crate::schedule::{Schedule, Timetable};
 
-/// Rate, delay and loss of one direction over time.
+/// Rate, delay and loss of one direction over time, and when it works.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LeoSchedules {
     pub(crate) rate: RateConfig,
     pub(crate) delay: Schedule<Duration>,
     pub(crate) loss: Schedule<Probability>,
+    pub(crate) up: Schedule<bool>,
 }
 
 /// After so many periods they start over: ten hours of 15 s.
@@ -29,15 +30,15 @@ const BORDER_DELAYS: [Duration; 2] = [Duration::from_millis(140), Duration::from
 
 /// What can stand in a file.
 trait Quantity: Copy + PartialOrd + std::fmt::Display {
-    /// The value of a line of a file.
-    fn of_line(number: u64) -> Self;
+    /// The value of a line of a file, if it can be one.
+    fn of_line(number: u64) -> Option<Self>;
     /// A value drawn evenly between two.
     fn drawn(rng: &mut Rng, between: [Self; 2]) -> Self;
 }
 
 impl Quantity for Duration {
-    fn of_line(number: u64) -> Self {
-        Self::from_nanos(number.saturating_mul(1_000))
+    fn of_line(number: u64) -> Option<Self> {
+        Some(Self::from_nanos(number.saturating_mul(1_000)))
     }
 
     fn drawn(rng: &mut Rng, [low, high]: [Self; 2]) -> Self {
@@ -46,8 +47,8 @@ impl Quantity for Duration {
 }
 
 impl Quantity for Rate {
-    fn of_line(number: u64) -> Self {
-        Self::from_bits_per_sec(number.saturating_mul(1_000))
+    fn of_line(number: u64) -> Option<Self> {
+        (number > 0).then(|| Self::from_bits_per_sec(number.saturating_mul(1_000)))
     }
 
     fn drawn(rng: &mut Rng, between: [Self; 2]) -> Self {
@@ -76,7 +77,9 @@ fn values<T: Quantity>(
         }
         PerPeriod::Values(values) => values.iter().copied().cycle().take(count).collect(),
         PerPeriod::File(file) => {
-            file.numbers().iter().map(|&number| T::of_line(number)).cycle().take(count).collect()
+            let lines = file.numbers().iter().map(|&number| T::of_line(number));
+            let all: Option<Vec<T>> = lines.cycle().take(count).collect();
+            all.ok_or_else(|| format!("{key}.file has a 0, and a rate has to be above that"))?
         }
     })
 }
@@ -140,22 +143,23 @@ impl Periods {
         key: &str,
     ) -> Result<LeoSchedules, String> {
         borders.check(self.period, delays, key)?;
-        let (mut rate, mut delay, mut loss) = (Steps::default(), Steps::default(), Steps::default());
+        let mut written = Written::default();
         // The period number `at` ends `at` whole periods after the offset. The first values are those of the
         // first one that takes any time.
         let none_before = u64::from(self.offset.is_zero());
         for at in none_before..=self.count {
             let place = ((at - none_before) % self.count) as usize;
             let begin = (at > 0).then(|| self.offset + self.period * (at - 1));
-            rate.set(begin.unwrap_or_default(), rates[place]);
-            let span = Span { begin, end: self.offset + self.period * at, delay: delays[place] };
-            borders.write(span, &mut delay, &mut loss);
+            let end = self.offset + self.period * at;
+            borders.write(Span { begin, end, rate: rates[place], delay: delays[place] }, &mut written);
         }
         let all = self.period * self.count;
+        let Written { rate, delay, loss, up } = written;
         Ok(LeoSchedules {
             rate: RateConfig::Scheduled(rate.schedule(all)),
             delay: delay.schedule(all),
             loss: loss.schedule(all),
+            up: up.schedule(all),
         })
     }
 }
@@ -165,7 +169,17 @@ impl Periods {
 struct Span {
     begin: Option<Duration>,
     end: Duration,
+    rate: Rate,
     delay: Duration,
+}
+
+/// What has been written of a direction.
+#[derive(Default)]
+struct Written {
+    rate: Steps<Rate>,
+    delay: Steps<Duration>,
+    loss: Steps<Probability>,
+    up: Steps<bool>,
 }
 
 /// A border with its delay.
@@ -186,24 +200,29 @@ impl Border {
         self.length.unwrap_or(self.delay.saturating_sub(delay))
     }
 
+    /// How long before the end of a period it begins. After a pause there is as much time again in which what
+    /// has waited can leave before the next one.
+    fn before_end(self, delay: Duration) -> Duration {
+        if self.length.is_some() { self.length_over(delay) } else { self.length_over(delay).doubled() }
+    }
+
     /// Writes what happens from a time on, in a period of this delay.
-    fn write(
-        self,
-        from: Duration,
-        delay: Duration,
-        delays: &mut Steps<Duration>,
-        losses: &mut Steps<Probability>,
-    ) {
+    fn write(self, from: Duration, delay: Duration, written: &mut Written) {
         let length = self.length_over(delay);
-        let extra = self.delay.saturating_sub(delay);
-        let steps = length.as_nanos().div_ceil(STEP.as_nanos()).clamp(1, MOST_STEPS);
-        for step in 0..steps {
-            let share = step as f64 / steps as f64;
-            delays.set(from + length.scaled(share), delay + extra.scaled(1.0 - share));
+        if self.length.is_none() {
+            written.up.set(from, false);
+            written.up.set(from + length, true);
+        } else {
+            let extra = self.delay.saturating_sub(delay);
+            let steps = length.as_nanos().div_ceil(STEP.as_nanos()).clamp(1, MOST_STEPS);
+            for step in 0..steps {
+                let share = step as f64 / steps as f64;
+                written.delay.set(from + length.scaled(share), delay + extra.scaled(1.0 - share));
+            }
+            written.delay.set(from + length, delay);
         }
-        losses.set(from, self.loss);
-        delays.set(from + length, delay);
-        losses.set(from + length, Probability::ZERO);
+        written.loss.set(from, self.loss);
+        written.loss.set(from + length, Probability::ZERO);
     }
 }
 
@@ -234,9 +253,8 @@ impl Borders {
                 ));
             }
         }
-        let both = [self.begin, self.end].map(|border| border.length_over(least));
-        if both[0] > period || both[1] > period - both[0] {
-            let [begin, end] = both;
+        let (begin, end) = (self.begin.length_over(least), self.end.before_end(least));
+        if begin > period || end > period - begin {
             return Err(format!(
                 "{key}: begin takes {begin} and end {end}, together more than the period of {period}"
             ));
@@ -244,15 +262,17 @@ impl Borders {
         Ok(())
     }
 
-    /// Writes the delays and losses of a period.
-    fn write(self, span: Span, delays: &mut Steps<Duration>, losses: &mut Steps<Probability>) {
-        let Span { begin, end, delay } = span;
-        delays.set(begin.unwrap_or_default(), delay);
-        losses.set(begin.unwrap_or_default(), Probability::ZERO);
-        if let Some(begin) = begin {
-            self.begin.write(begin, delay, delays, losses);
+    /// Writes a period.
+    fn write(self, span: Span, written: &mut Written) {
+        let start = span.begin.unwrap_or_default();
+        written.rate.set(start, span.rate);
+        written.delay.set(start, span.delay);
+        written.loss.set(start, Probability::ZERO);
+        written.up.set(start, true);
+        if let Some(begin) = span.begin {
+            self.begin.write(begin, span.delay, written);
         }
-        self.end.write(end.saturating_sub(self.end.length_over(delay)), delay, delays, losses);
+        self.end.write(span.end.saturating_sub(self.end.before_end(span.delay)), span.delay, written);
     }
 }
 
@@ -304,30 +324,43 @@ mod tests {
         schedule.timeline("delay").unwrap().at((at * 1e9) as u64).as_millis_f64()
     }
 
-    /// A packet that comes while the link pauses leaves at the end of the pause.
     #[test]
     fn a_border_without_a_length_is_a_pause() {
-        let [_, uplink] = drawn(r#"{"uplink": {"delay": "20 ms"}}"#, 60).unwrap();
-        let delay = |at| millis_at(&uplink.delay, at);
-        for begin in [12.0, 27.0, 42.0, 57.0] {
-            for (after, expected) in
-                [(0.0, 140.0), (0.0501, 90.0), (0.1195, 21.0), (0.1201, 20.0), (7.0, 20.0)]
-            {
-                assert!(
-                    (delay(begin + after) - expected).abs() < 1e-3,
-                    "{begin} {after}: {}",
-                    delay(begin + after)
-                );
+        let [_, uplink] = drawn(r#"{"uplink": {"delay": "20 ms", "rate": "10 Mbit/s"}}"#, 60).unwrap();
+        assert_eq!(uplink.delay, Schedule::Constant(Duration::from_millis(20)));
+        let mut up = uplink.up.timeline("up").unwrap();
+        for begin in [12_000_u64, 27_000, 42_000, 57_000] {
+            // It stands still for 55 ms and is over 55 ms before the border; then for 120 ms.
+            for (from, works) in [(110, false), (56, false), (55, true), (1, true), (0, false)] {
+                let at = (begin - from) * 1_000_000;
+                assert_eq!(up.at(at), works, "{from} ms before {begin}");
             }
-            for (before, expected) in [(0.056, 20.0), (0.0549, 75.0), (0.0009, 21.0)] {
-                assert!(
-                    (delay(begin - before) - expected).abs() < 1e-3,
-                    "{begin} {before}: {}",
-                    delay(begin - before)
-                );
-            }
+            assert_eq!(
+                [119, 120, 7_000].map(|after| up.at((begin + after) * 1_000_000)),
+                [false, true, true]
+            );
         }
-        assert!((delay(0.0) - 20.0).abs() < 1e-9, "no period begins there");
+    }
+
+    #[test]
+    fn a_delay_falls_over_the_length_of_a_border() {
+        let begin =
+            r#"{"uplink": {"delay": "20 ms", "begin": {"length": "240 ms"}, "end": {"length": "55 ms"}}}"#;
+        let [_, uplink] = drawn(begin, 60).unwrap();
+        let delay = |at| millis_at(&uplink.delay, at);
+        for (at, expected) in [
+            (0.0, 20.0),
+            (11.9440, 20.0),
+            (11.9451, 75.0),
+            (11.9991, 21.0),
+            (12.0, 140.0),
+            (12.0601, 110.0),
+            (12.1201, 80.0),
+            (12.2401, 20.0),
+            (19.0, 20.0),
+        ] {
+            assert!((delay(at) - expected).abs() < 1e-3, "{at}: {}", delay(at));
+        }
     }
 
     #[test]
