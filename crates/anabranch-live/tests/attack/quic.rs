@@ -185,7 +185,7 @@ fn noise(count: usize) -> Numbers {
     let numbers = world.attack(count, |world, number| {
         let length = world.rng.below(1_400) as usize;
         let bytes = (0..length).map(|_| world.rng.below(256) as u8).collect();
-        (number % 2, if number % 3 == 0 { address(1 - number % 2) } else { stranger(number) }, bytes)
+        (number % 2, if number.is_multiple_of(3) { address(1 - number % 2) } else { stranger(number) }, bytes)
     });
     check(&world, 0);
     assert!(numbers.amplification <= 1.0, "{numbers:?}");
@@ -223,7 +223,7 @@ fn packets_of_nobody(count: usize) -> Numbers {
 
 /// Where a datagram of one host for the other comes from: from there, or from somebody who has seen it.
 fn sender(to: usize, number: usize) -> IpAddr {
-    if number % 3 == 0 { stranger(number) } else { address(1 - to) }
+    if number.is_multiple_of(3) { stranger(number) } else { address(1 - to) }
 }
 
 /// Datagrams of both hosts that have arrived, again.
