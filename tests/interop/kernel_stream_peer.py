@@ -57,7 +57,7 @@ def tcp_info(connection: socket.socket) -> dict[str, Any]:
 
 
 def accurate_ecn(info: bytes) -> dict[str, Any]:
-    """What a kernel with accurate ECN counts, from 6.18 on."""
+    """What a kernel that agrees on accurate ECN counts, as Linux 7.3 lays it out."""
     if len(info) < ACCURATE_ECN_ENDS:
         return {}
     delivered_ce = struct.unpack_from("=I", info, 196)[0]
@@ -67,8 +67,8 @@ def accurate_ecn(info: bytes) -> dict[str, Any]:
     return {
         "delivered_ce": delivered_ce,
         **dict(zip((*names, "received_e0", "received_ceb"), counters, strict=True)),
-        "accecn_fails": modes & 15,
-        "accecn_option_seen": modes >> 4 & 3,
+        "accecn_option_seen": modes >> 2 & 3,
+        "accecn_fails": modes >> 4 & 15,
     }
 
 

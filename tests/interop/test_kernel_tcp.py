@@ -255,11 +255,22 @@ def test_accurate_ecn(
     info = theirs["info"]
     assert info["has_ecn"]
     assert info["accecn_fails"] == 0
-    assert (info["accecn_option_seen"] > 0) == (option > 0)
+    # A virtual kernel's device is not ready for the first SYN; what is sent again has no option.
+    has_option = option > 0 and info["retransmissions"] == 0
+    assert (info["accecn_option_seen"] > 0) == has_option
     # The marks that the kernel has counted are those that we have heard of, but for the last ones.
+    # Without the option an acknowledgement of many segments stands for the most marks that it can
+    # mean (RFC 9768 appendix A.2).
     assert info["received_ce"] > 20
-    assert abs(scalar(running, "ce_reported") - info["received_ce"]) <= 2
-    assert abs(scalar(running, "ce_received") - info["delivered_ce"]) <= 2
+    heard = scalar(running, "ce_reported") - info["received_ce"]
+    assert heard >= -2
+    assert heard <= 2 or not has_option
+    # The kernel heeds no report that neither acknowledges anything nor has a later time stamp.
+    assert 0 < info["delivered_ce"] <= scalar(running, "ce_received")
+    if has_option:
+        assert info["delivered_ceb"] == pytest.approx(
+            info["delivered_ce"] * info["receive_mss"], abs=2 * info["receive_mss"]
+        )
     assert scalar(running, "ecn_reductions") > 0
 
 
