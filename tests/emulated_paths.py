@@ -24,7 +24,7 @@ from anabranch.advise import search
 from anabranch.advise.goals import GOALS
 from anabranch.profile import Estimate, Profile, estimate, measure
 from emulated_link import Bridge, Link
-from profile_paths import OWN, Comparison, TruePath
+from profile_paths import IN_TURN, OWN, Comparison, TruePath
 
 LINKS = {
     "wifi": Link(20e6, 0.008, 0.003, 120, mean_loss=0.0164, in_bad=0.8, mean_bad=0.016),
@@ -199,7 +199,7 @@ def main() -> int:
         of_first = {one.path.name: one.profiles for one in seen[: len(OWN)]}
         with ProcessPoolExecutor(2, get_context("spawn")) as processes:
             work = partial(advice, folder=folder, of_first=of_first)
-            advised = list(processes.map(work, GOALS))
+            advised = list(processes.map(work, IN_TURN))
         text, is_good = report(seen, advised)
     target.write_text(text, encoding="utf-8")
     print(f"wrote {target}")

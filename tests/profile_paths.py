@@ -47,6 +47,8 @@ PINGS = 15_000
 COVERED = 40
 """Captures whose intervals are looked at."""
 
+IN_TURN = ("mos", "goodput", "failover", "latency")
+"""The goals of random pairs of paths, in the order of the record."""
 BY_PINGS = ("mos", "failover")
 """Goals that do not hang on the rate, which pings do not tell."""
 
@@ -284,7 +286,7 @@ def case(
     """Two random paths of this number, a goal in turn."""
     rng = np.random.default_rng(number)
     paths = (random_path(rng, "one"), random_path(rng, "two"))
-    goal = list(GOALS)[number % len(GOALS)]
+    goal = IN_TURN[number % len(IN_TURN)]
     folder.mkdir(parents=True, exist_ok=True)
     if ways is None:
         ways = [way for way in MEASURED if way != "pings" or goal in BY_PINGS]
@@ -482,7 +484,7 @@ def main() -> int:
         ProcessPoolExecutor(2, get_context("spawn")) as pool,
     ):
         folder = Path(name)
-        own = pool.map(partial(_of_own, folder=folder), GOALS)
+        own = pool.map(partial(_of_own, folder=folder), IN_TURN)
         cases = pool.map(partial(_of_case, folder=folder), range(CASES))
         covered = pool.map(partial(coverage, folder=folder), range(COVERED))
         text, is_good = report(list(own), list(cases), list(covered))
