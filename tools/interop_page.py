@@ -174,8 +174,8 @@ Linux agrees on accurate ECN (RFC 9768) where `tcp_ecn` may be 3, which 6.18 sti
 of it then runs in the [virtual kernel](virtual-kernel.md#building-it), if that takes it, and passes
 there with Linux 7.3.4, whichever end opens. With the option both ends count the same marks (81 of
 3,450 segments); without it an acknowledgement of many segments stands for the most that its field
-can mean (194 for 90; RFC 9768 appendix A.2). Prague has no peer
-here, as no kernel of the distributions has it. Both were held against what others wrote as well: Linux's own
+can mean (194 for 90; RFC 9768 appendix A.2). Prague has no peer here, as no kernel of the
+distributions has it. Both were held against what others wrote as well: Linux's own
 [packetdrill scripts](drill.md) of accurate ECN, of whose 63 pass 55 as they stand, and
 [UDP Prague](congestion-control.md#prague), whose class gives the same windows within 1 %
 and whose programs run over [our DualPI2](emulate.md).
