@@ -471,6 +471,14 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     Some(said)
 }
 
+/// Two fields of each packet that a filter of tshark shows, a line each.
+fn fields(file: &File, shown: &str, names: [&str; 2]) -> String {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(&file.0).args(["-Y", shown, "-T", "fields"]);
+    let output = command.args(names.iter().flat_map(|name| ["-e", name])).output();
+    String::from_utf8(output.expect("it is installed").stdout).unwrap()
+}
+
 /// What tshark says of a packet of QUIC whose cipher it does not know, the second where it knows that of
 /// early data.
 const NO_CIPHER: [&str; 2] = ["Unable to retrieve cipher information", "Failed to create decryption context"];
@@ -480,10 +488,7 @@ const NO_CIPHER: [&str; 2] = ["Unable to retrieve cipher information", "Failed t
 fn is_ahead_of_hello(file: &File) -> bool {
     let words = NO_CIPHER.map(|words| format!("_ws.expert.message contains \"{words}\"")).join(" || ");
     let shown = format!("tls.handshake.type == 2 || {words}");
-    let mut command = Command::new("tshark");
-    command.arg("-r").arg(&file.0).args(["-Y", &shown, "-T", "fields"]);
-    let output = command.args(["-e", "quic.connection.number", "-e", "tls.handshake.type"]).output();
-    let said = String::from_utf8(output.expect("it is installed").stdout).unwrap();
+    let said = fields(file, &shown, ["quic.connection.number", "tls.handshake.type"]);
     let mut known = BTreeSet::new();
     said.lines().all(|line| {
         let (connection, messages) = line.split_once('\t').expect("there are two fields");
@@ -501,10 +506,7 @@ const WRONG_TAG: &str = "Retry Integrity Tag verification failure";
 /// Whether tshark says so only of Retry packets behind the one that the client has followed: they answer what
 /// it sent before that.
 fn are_further_retries(file: &File) -> bool {
-    let mut command = Command::new("tshark");
-    command.arg("-r").arg(&file.0).args(["-Y", "quic.long.packet_type == 3", "-T", "fields"]);
-    let output = command.args(["-e", "quic.connection.number", "-e", "_ws.expert.message"]).output();
-    let said = String::from_utf8(output.expect("it is installed").stdout).unwrap();
+    let said = fields(file, "quic.long.packet_type == 3", ["quic.connection.number", "_ws.expert.message"]);
     let mut followed = BTreeSet::new();
     said.lines().all(|line| {
         let (connection, alarms) = line.split_once('\t').expect("there are two fields");

@@ -233,10 +233,7 @@ impl LinkConfig {
         }
         let borders = [&leo.downlink, &leo.uplink].map(|way| [&way.begin, &way.end]);
         let borders = borders.as_flattened();
-        let is_always_up = |up: &Schedule<bool>| up.values().all(|is_up| is_up);
-        let may_be_down = !is_always_up(&self.up)
-            || reverse.and_then(|reverse| reverse.up.as_ref()).is_some_and(|up| !is_always_up(up));
-        if may_be_down && borders.iter().any(|border| border.length.is_none()) {
+        if self.may_be_down() && borders.iter().any(|border| border.length.is_none()) {
             return Err(format!(
                 "links.{name}.up is given although the radio stands still at its borders; give these a `length`, or \
                  put `up` on a link of its own"
@@ -262,6 +259,13 @@ impl LinkConfig {
             }
             _ => (&self.queue, format!("links.{name}.queue")),
         }
+    }
+
+    /// Whether either direction is down at any time.
+    pub(super) fn may_be_down(&self) -> bool {
+        let is_down = |up: &Schedule<bool>| up.values().any(|is_up| !is_up);
+        is_down(&self.up)
+            || self.reverse.as_ref().and_then(|reverse| reverse.up.as_ref()).is_some_and(is_down)
     }
 
     /// Whether a medium serves this direction.

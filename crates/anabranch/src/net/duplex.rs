@@ -356,10 +356,7 @@ fn check_medium(config: &LinkConfig, name: &str) -> Result<(), String> {
     if config.loss.is_shared_by_packets() && config.loss.place() == LossPlace::Wire {
         return error("loss.sharing", "is \"shared\", allowed with a `radio` is only \"per_direction\"");
     }
-    let is_always_up = |up: &crate::schedule::Schedule<bool>| up.values().all(|is_up| is_up);
-    let may_be_down = !is_always_up(&config.up)
-        || reverse.and_then(|reverse| reverse.up.as_ref()).is_some_and(|up| !is_always_up(up));
-    if may_be_down && config.down != WhenDown::Blackhole {
+    if config.may_be_down() && config.down != WhenDown::Blackhole {
         return error(
             "down",
             "is not \"blackhole\", which is what a link with a `radio` needs if it can be down",
