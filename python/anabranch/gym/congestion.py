@@ -2,22 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from gymnasium import spaces
-from numpy.typing import NDArray
 
 from anabranch._engine import Interval, Scenario, ScenarioError, SteppedRun
-from anabranch.gym.episodes import LONGEST_RTT_MS, EpisodeEnv, Observation, number
+from anabranch.gym.episodes import Observation
+from anabranch.gym.limits import LimitEnv
 
 _PACKET = 1500
-_FIRST_WINDOW = 10 * _PACKET
-_LARGEST_WINDOW = 1 << 30
-_MOST_MBIT_PER_S = 1e6
 
 
-class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
+class CongestionControlEnv(LimitEnv):
     """Sets the congestion window of the sender of a TCP flow, once per interval.
 
     The window holds in every state of the connection, also after losses and timeouts: there is no
@@ -66,6 +59,10 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
     >>> observation, reward, terminated, truncated, info = env.step([0.5])  # doctest: +SKIP
     """
 
+    _first_limit = 10 * _PACKET
+    _limits = (2 * _PACKET, 1 << 30)
+    _unit = _PACKET
+
     def __init__(
         self,
         scenario: Scenario | str | Path,
@@ -77,66 +74,23 @@ class CongestionControlEnv(EpisodeEnv[NDArray[np.float32]]):
         reward: Callable[[Interval, Observation], float] | None = None,
         sets: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(scenario, flow, interval_ms, sets)
-        self.delay_weight = number("delay_weight", delay_weight)
-        self.loss_weight = number("loss_weight", loss_weight)
-        if reward is not None and not callable(reward):
-            raise TypeError(f"reward = {reward!r}: allowed is a function of two arguments")
-        self._reward = reward
-        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-        most = [_MOST_MBIT_PER_S, 1, LONGEST_RTT_MS, LONGEST_RTT_MS, _LARGEST_WINDOW / _PACKET]
-        self.observation_space = spaces.Box(
-            np.zeros(5, np.float32), np.array(most, np.float32), dtype=np.float32
+        super().__init__(
+            scenario,
+            flow,
+            interval_ms=interval_ms,
+            delay_weight=delay_weight,
+            loss_weight=loss_weight,
+            reward=reward,
+            sets=sets,
         )
         if f"{self.flow}.tcp.a.packets_sent" not in self._begin(0).summary():
             raise ScenarioError(
                 f"flows.{self.flow}: windows are set for a flow of tcp, not for this one"
             )
         self.close()
-        self._window = _FIRST_WINDOW
-        self._rtt = self._least_rtt = 0.0
 
-    def _first(self, run: SteppedRun) -> Observation:
-        self._window = _FIRST_WINDOW
-        self._rtt = self._least_rtt = 0.0
-        run.drive(self.flow, self._window)
-        return self._see(run.interval())
+    def _drive(self, run: SteppedRun, limit: int) -> None:
+        run.drive(self.flow, limit)
 
-    def step(
-        self, action: NDArray[np.float32]
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets the window and goes on for an interval.
-
-        `action` is one number; one below -1 is taken for -1, one above 1 for 1.
-        """
-        exponent = min(max(number("action", action), -1.0), 1.0)
-        self._window = round(min(max(self._window * 2**exponent, 2 * _PACKET), _LARGEST_WINDOW))
-        is_over = self._advance(lambda run: run.set_limit(self._window))
-        run = self._current()
-        interval = run.interval()
-        seen = self._see(interval)
-        if self._reward:
-            reward = number("the value of reward", self._reward(interval, seen))
-        else:
-            reward = self._weigh(interval, seen)
-        return seen, reward, False, is_over, {"now_s": run.now / 1e9}
-
-    def _see(self, interval: Interval) -> Observation:
-        if interval.rtt is not None:
-            self._rtt = interval.rtt
-            self._least_rtt = min(self._least_rtt or interval.rtt, interval.rtt)
-        share = interval.lost / max(interval.acked + interval.lost, 1)
-        packets = self._window / _PACKET
-        goodput = mbit_per_s(interval.acked, interval)
-        seen = np.array([goodput, share, self._rtt, self._least_rtt, packets], np.float32)
-        return np.clip(seen, self.observation_space.low, self.observation_space.high)  # type: ignore[attr-defined]
-
-    def _weigh(self, interval: Interval, seen: Observation) -> float:
-        delay = float(seen[2] - seen[3])
-        lost = mbit_per_s(interval.lost, interval)
-        return float(seen[0]) - self.delay_weight * delay - self.loss_weight * lost
-
-
-def mbit_per_s(amount: int, interval: Interval) -> float:
-    """So many bytes in an interval as a rate."""
-    return amount * 8 / interval.seconds / 1e6 if interval.seconds > 0 else 0.0
+    def _delay_in(self, interval: Interval) -> float | None:
+        return interval.rtt

@@ -2,22 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from gymnasium import spaces
-from numpy.typing import NDArray
 
 from anabranch._engine import Interval, Scenario, ScenarioError, SteppedRun
-from anabranch.gym.congestion import mbit_per_s
-from anabranch.gym.episodes import LONGEST_RTT_MS, EpisodeEnv, Observation, number
-
-_FIRST_RATE = 300_000
-_LEAST_RATE, _LARGEST_RATE = 10_000, 10**9
-_MOST_MBIT_PER_S = 1e6
+from anabranch.gym.episodes import Observation
+from anabranch.gym.limits import LimitEnv
 
 
-class MediaRateEnv(EpisodeEnv[NDArray[np.float32]]):
+class MediaRateEnv(LimitEnv):
     """Sets the target of the media that the first end of an RTP flow sends, once per interval.
 
     There is no other control: the encoder of a video makes the target less what is sent again, and
@@ -66,6 +57,10 @@ class MediaRateEnv(EpisodeEnv[NDArray[np.float32]]):
     >>> observation, reward, terminated, truncated, info = env.step([0.5])  # doctest: +SKIP
     """
 
+    _first_limit = 300_000
+    _limits = (10_000, 10**9)
+    _unit = 1e6
+
     def __init__(
         self,
         scenario: Scenario | str | Path,
@@ -77,16 +72,14 @@ class MediaRateEnv(EpisodeEnv[NDArray[np.float32]]):
         reward: Callable[[Interval, Observation], float] | None = None,
         sets: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(scenario, flow, interval_ms, sets)
-        self.delay_weight = number("delay_weight", delay_weight)
-        self.loss_weight = number("loss_weight", loss_weight)
-        if reward is not None and not callable(reward):
-            raise TypeError(f"reward = {reward!r}: allowed is a function of two arguments")
-        self._reward = reward
-        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-        most = [_MOST_MBIT_PER_S, 1, LONGEST_RTT_MS, LONGEST_RTT_MS, _LARGEST_RATE / 1e6]
-        self.observation_space = spaces.Box(
-            np.zeros(5, np.float32), np.array(most, np.float32), dtype=np.float32
+        super().__init__(
+            scenario,
+            flow,
+            interval_ms=interval_ms,
+            delay_weight=delay_weight,
+            loss_weight=loss_weight,
+            reward=reward,
+            sets=sets,
         )
         settings = self._settings()
         kind, paths = settings.get("transport", {}).get("kind"), settings["paths"]
@@ -95,45 +88,9 @@ class MediaRateEnv(EpisodeEnv[NDArray[np.float32]]):
                 f"flows.{self.flow}: rates are set for media over rtp on one path, which the first "
                 "end sends, not for this one"
             )
-        self._target = _FIRST_RATE
-        self._delay = self._least_delay = 0.0
 
-    def _first(self, run: SteppedRun) -> Observation:
-        self._target = _FIRST_RATE
-        self._delay = self._least_delay = 0.0
-        run.drive_media(self.flow, self._target)
-        return self._see(run.interval())
+    def _drive(self, run: SteppedRun, limit: int) -> None:
+        run.drive_media(self.flow, limit)
 
-    def step(
-        self, action: NDArray[np.float32]
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets the target and goes on for an interval.
-
-        `action` is one number; one below -1 is taken for -1, one above 1 for 1.
-        """
-        exponent = min(max(number("action", action), -1.0), 1.0)
-        self._target = round(min(max(self._target * 2**exponent, _LEAST_RATE), _LARGEST_RATE))
-        is_over = self._advance(lambda run: run.set_limit(self._target))
-        run = self._current()
-        interval = run.interval()
-        seen = self._see(interval)
-        if self._reward:
-            reward = number("the value of reward", self._reward(interval, seen))
-        else:
-            reward = self._weigh(interval, seen)
-        return seen, reward, False, is_over, {"now_s": run.now / 1e9}
-
-    def _see(self, interval: Interval) -> Observation:
-        if interval.delay is not None:
-            self._delay = interval.delay
-            self._least_delay = min(self._least_delay or interval.delay, interval.delay)
-        share = interval.lost / max(interval.acked + interval.lost, 1)
-        arrived = mbit_per_s(interval.acked, interval)
-        target = self._target / 1e6
-        seen = np.array([arrived, share, self._delay, self._least_delay, target], np.float32)
-        return np.clip(seen, self.observation_space.low, self.observation_space.high)  # type: ignore[attr-defined]
-
-    def _weigh(self, interval: Interval, seen: Observation) -> float:
-        delay = float(seen[2] - seen[3])
-        lost = mbit_per_s(interval.lost, interval)
-        return float(seen[0]) - self.delay_weight * delay - self.loss_weight * lost
+    def _delay_in(self, interval: Interval) -> float | None:
+        return interval.delay
