@@ -184,6 +184,16 @@ pmr = { set = "flows.call.transport.path_max_retrans", values = [0, 1] }
 )
 
 
+@pytest.fixture(autouse=True)
+def unchanged_environment() -> Iterator[None]:
+    """No test leaves a variable behind, which the next test of its process would find."""
+    before = dict(os.environ)
+    yield
+    # pytest's own says which test runs.
+    pytests = "PYTEST_CURRENT_TEST"
+    assert dict(os.environ) | {pytests: ""} == before | {pytests: ""}
+
+
 @pytest.fixture(params=["tun", "veth"])
 def devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The nodes' devices; a test with this fixture runs with either kind."""

@@ -42,6 +42,8 @@ app = { kind = "bulk" }
 
 
 @pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
+@pytest.mark.usefixtures("devices")
+@pytest.mark.parametrize("devices", ["veth"], indirect=True)
 @pytest.mark.parametrize("ends", ["none", "sender", "receiver"])
 def test_what_the_kernel_sent_is_read_right(tmp_path: Path, ends: str) -> None:
     drawn = Drawn(

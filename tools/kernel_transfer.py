@@ -101,8 +101,10 @@ class Drawn:
 
 
 def carry(drawn: Drawn, folder: Path) -> None:
-    """Makes the transfer; the folder gets its captures and the truth."""
-    os.environ["ANABRANCH_EMULATE_DEVICES"] = "veth"  # TUN joins no segments
+    """Makes the transfer; the folder gets its captures and the truth.
+
+    The nodes' devices must be veth (`ANABRANCH_EMULATE_DEVICES`), since TUN joins no segments.
+    """
     with Emulator(drawn.scenario, pcap=folder / "link.pcapng") as emulator:
         _attach(emulator, "here", 1, 2, has_offload=drawn.sender_has_offload)
         _attach(emulator, "peer", 2, 1, has_offload=True)
@@ -244,6 +246,7 @@ def main() -> None:
         case ["offload", device, what, value]:
             _offload(device, what, int(value))
         case [numbers, folder]:
+            os.environ["ANABRANCH_EMULATE_DEVICES"] = "veth"
             for number in map(int, numbers.split(",")):
                 own = Path(folder) / str(number)
                 own.mkdir()
