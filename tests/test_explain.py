@@ -345,7 +345,8 @@ def test_the_page_has_what_is_printed() -> None:
 
 def test_the_page_lists_all_limits_and_causes() -> None:
     page = (ROOT / "docs" / "explain.md").read_text("utf-8")
-    for name in [*accounts.LIMITS, *causes.GROUPS, "capacity", "slow_reader", "spurious_losses"]:
+    more = ["capacity", "marks", "slow_reader", "spurious_losses"]
+    for name in [*accounts.LIMITS, *causes.GROUPS, *more]:
         assert f"`{name}`" in page
 
 

@@ -16,7 +16,7 @@ import anabranch
 from anabranch import papers
 from anabranch.papers import l4s_pairs
 from anabranch.studies import qlog
-from conftest import ROOT, Command
+from conftest import ROOT, Command, written
 
 SCENARIO = Path(l4s_pairs.__file__).parent / "scenario.toml"
 
@@ -161,14 +161,12 @@ class Marks(QueueDiscipline):
 """
 
 
-@pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.2])
-def test_the_rate_follows_the_share_of_marks(tmp_path: Path, share: float) -> None:
-    """PI2's scalable law: rate = 2 / p x MSS / RTT for marks that are evenly spread, and 1 - p of
-    that, as Prague grows for what is not marked only (section 2.3.3 of its draft)."""
-    (tmp_path / "marks.py").write_text(MARKS, "utf-8")
-    scenario = tmp_path / "law.toml"
+def even_marks(folder: Path, share: float, transport: str, loss: float = 0.0) -> Path:
+    """A download over 1 Gbit/s and 50 ms, with marks that are evenly spread and random losses."""
+    (folder / "marks.py").write_text(MARKS, "utf-8")
     queue = f'{{ kind = "python", class = "marks.py:Marks", settings = {{ share = {share} }} }}'
-    scenario.write_text(
+    return written(
+        folder / "law.toml",
         f"""
 [run]
 duration = "60 s"
@@ -178,7 +176,8 @@ ends = ["a", "b"]
 rate = "1 Gbit/s"
 delay = "25 ms"
 queue = {queue}
-reverse = {{ queue = {{ kind = "drop_tail" }} }}
+loss = {{ kind = "bernoulli", probability = {loss} }}
+reverse = {{ queue = {{ kind = "drop_tail" }}, loss = {{ kind = "none" }} }}
 [paths.p]
 via = ["c"]
 [flows.f]
@@ -186,15 +185,61 @@ from = "a"
 to = "b"
 paths = ["p"]
 app = {{ kind = "bulk" }}
-transport = {{ kind = "tcp", ecn = "l4s", cc = {{ kind = "prague", rtt_control = "off" }} }}
+transport = {transport}
 """,
-        "utf-8",
     )
+
+
+PRAGUE = 'cc = { kind = "prague", rtt_control = "off" }'
+
+
+@pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.2])
+def test_the_rate_follows_the_share_of_marks(tmp_path: Path, share: float) -> None:
+    """PI2's scalable law: rate = 2 / p x MSS / RTT for marks that are evenly spread, and 1 - p of
+    that, as Prague grows for what is not marked only (section 2.3.3 of its draft)."""
+    scenario = even_marks(tmp_path, share, f'{{ kind = "tcp", ecn = "l4s", {PRAGUE} }}')
     found = anabranch.run(scenario).summary
     marks = found["f.tcp.b.ce_received"] / found["f.tcp.b.packets_received"]
     assert marks == pytest.approx(share, rel=0.02)
     law = 2 * (1 - share) / share * 1448 * 8 / 50
     assert found["f.goodput_kbit_per_s"] == pytest.approx(law, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [
+        f'{{ kind = "tcp", ecn = "l4s", {PRAGUE} }}',
+        f'{{ kind = "tcp", profile = "linux_6", ecn = "l4s", {PRAGUE} }}',
+        '{ kind = "tcp", ecn = "l4s", cc = { kind = "dctcp" } }',
+        f'{{ kind = "quic", {PRAGUE} }}',
+    ],
+    ids=["prague", "linux_6", "dctcp", "quic"],
+)
+def test_a_loss_shrinks_a_window_that_marks_hold(tmp_path: Path, transport: str) -> None:
+    """RFC 8257 section 3.5, RFC 9331 section 4.3: a loss counts in a round with marks as well.
+
+    UDP Prague's class has windows of 18.5 segments with 10 % of marks alone, and of 11.7, 9.0 and
+    6.7 with losses of 0.5, 1 and 2 % beside them.
+    """
+
+    def rate(marks: float, loss: float) -> float:
+        file = even_marks(tmp_path, marks, transport, loss)
+        return anabranch.run(file).summary["f.goodput_kbit_per_s"]
+
+    alone = rate(0.1, 0)
+    for loss, window in ((0.005, 11.7), (0.01, 9.0), (0.02, 6.7)):
+        both = rate(0.1, loss)
+        assert both < min(0.95 * alone, rate(0, loss)), loss
+        if "prague" in transport:
+            assert both / alone == pytest.approx(window / 18.5, rel=0.15), loss
+
+
+def test_marks_are_what_explain_names(tmp_path: Path, command: Command) -> None:
+    for loss in (0.0, 0.001):
+        transport = f'{{ kind = "tcp", ecn = "l4s", {PRAGUE} }}'
+        done = command("explain", even_marks(tmp_path, 0.1, transport, loss))
+        assert done.returncode == 0, done.stderr
+        assert "Main cause: marks, on p. A queue marks" in done.stdout, loss
 
 
 def test_jains_index_is_that_of_the_tests(tmp_path: Path) -> None:
@@ -251,6 +296,18 @@ def test_prague_that_waits_with_the_others_is_noted(scenario: Path, command: Com
     cases += 'second = { "links.c.queue" = "drop_tail" }\n'
     scenario.write_text(scenario.read_text("utf-8") + cases, "utf-8")
     assert "no queue on its paths marks" in " ".join(command("validate", scenario).stdout.split())
+
+
+def test_a_control_for_losses_in_the_queue_for_prague_is_noted(
+    scenario: Path, command: Command
+) -> None:
+    dual = ("--set", "links.c.queue=dualpi2")
+    for control, notes in (("cubic", 1), ("bbr", 1), ("dctcp", 0), ("prague", 0)):
+        own = f'flows.one.transport={{ kind = "tcp", ecn = "l4s", cc = "{control}" }}'
+        done = command("validate", scenario, *dual, "--set", own)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(": note: ") == notes, control
+        assert ("answers each mark as a loss" in " ".join(done.stdout.split())) == bool(notes)
 
 
 def test_an_option_of_accurate_ecn_without_accurate_ecn_is_noted(

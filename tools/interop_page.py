@@ -177,8 +177,9 @@ there with Linux 7.3.4, whichever end opens. With the option both ends count the
 can mean (194 for 90; RFC 9768 appendix A.2). Prague has no peer here, as no kernel of the
 distributions has it. Both were held against what others wrote as well: Linux's own
 [packetdrill scripts](drill.md) of accurate ECN, of whose 63 pass 55 as they stand, and
-[UDP Prague](congestion-control.md#prague), whose class gives the same windows within 1 %
-and whose programs run over [our DualPI2](emulate.md).
+[UDP Prague](congestion-control.md#prague), whose class gives the same windows within 1 % of the
+same marks as long as some come (without any for long it grows faster), and whose programs run over
+[our DualPI2](emulate.md).
 """,
     "MPTCP": """
 Over two TUN devices. Over IPv6 the kernel announces no address with a port, since its code has no

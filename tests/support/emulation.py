@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from conftest import no_emulation
@@ -46,10 +48,17 @@ def python(text: str, *words: object) -> list[str]:
     return [sys.executable, "-c", text, *map(str, words)]
 
 
-def anabranch(*words: object, **options: Any) -> "subprocess.Popen[str]":
+@contextmanager
+def anabranch(*words: object, **options: Any) -> Iterator["subprocess.Popen[str]"]:
+    """The command line as a process; where the test fails, it is not waited for."""
     command = [sys.executable, "-m", "anabranch", *map(str, words)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options)
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def stop(process: "subprocess.Popen[str]") -> None:

@@ -16,6 +16,7 @@ use anabranch_transport::time::Duration;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyBrokenPipeError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::LiveError;
@@ -194,9 +195,15 @@ impl QuicHost {
 
     /// Appends bytes to a stream and returns how many there was room for; `fin` ends it behind all of them.
     /// Raises `BrokenPipeError` if nothing can be written there any more.
-    fn write(&self, py: Python<'_>, number: u64, stream: u64, data: &[u8], fin: bool) -> PyResult<usize> {
-        let bytes = data.to_vec();
-        let write = move |host: &mut Host, now| host.write(now, Handle(number), stream, &bytes, fin);
+    fn write(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        stream: u64,
+        data: PyBackedBytes,
+        fin: bool,
+    ) -> PyResult<usize> {
+        let write = move |host: &mut Host, now| host.write(now, Handle(number), stream, &data, fin);
         self.0.ask(py, write)?.map_err(refused)
     }
 

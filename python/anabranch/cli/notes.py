@@ -10,8 +10,8 @@ from anabranch._engine import Scenario
 def of(scenario: Scenario, cell: int = 0) -> list[str]:
     """Notes on one cell.
 
-    They are on flows with Prague without a queue that marks, or in the wrong one, and on settings
-    of ECN that nothing reads.
+    They are on flows with Prague without a queue that marks, or in the wrong one, on others in
+    Prague's queue, and on settings of ECN that nothing reads.
     """
     content = tomllib.loads(scenario.cell_toml(cell))
     return [
@@ -32,9 +32,15 @@ def _of_flow(content: Mapping[str, Any], flow: Mapping[str, Any]) -> Iterator[st
             f'with ecn = "{ecn}" no segment has the option that ecn_option is about;'
             ' ecn = "accurate" or "l4s" has it'
         )
-    if not is_prague:
-        return
     links = [content["links"][link] for link in _links(content, flow)]
+    if not is_prague:
+        control = transport.get("cc", {}).get("kind", "reno")
+        if ecn == "l4s" and control not in _SCALABLE and any(_has(it, "dualpi2") for it in links):
+            yield (
+                f'with ecn = "l4s" {control} is in the queue of dualpi2 that marks early and often,'
+                " and answers each mark as a loss; prague and dctcp are for that queue"
+            )
+        return
     if not any(map(_marks_on, links)):
         yield "prague answers to marks, and no queue on its paths marks packets; dualpi2 does"
     is_classic = ecn in {"accurate", "dctcp", "rfc3168"}
@@ -52,6 +58,8 @@ def of_cells(scenario: Scenario) -> list[str]:
 
 
 _MOST_CELLS = 1000
+_SCALABLE = {"bbr3", "dctcp", "prague", "python"}
+"""Controls that answer a mark by less than a loss, or may."""
 
 
 def _links(content: Mapping[str, Any], flow: Mapping[str, Any]) -> set[str]:

@@ -28,7 +28,7 @@ from .messages import say
 from .pieces import Pieces, alongside, say_rate, standard_input, standard_output
 from .quic_options import Serving, Sockets, Trusting
 
-_CHUNK = 65_536
+_CHUNK = 262_144
 _QUIET_SECONDS = 1
 """Seconds after which a line says which answer is awaited."""
 _SILENT_SECONDS = 1

@@ -142,6 +142,8 @@ class End:
     rescheduled: int
     """Chunks sent again because everything waited for them, although they were not taken for lost.
     """
+    marked: int = 0
+    """Packets that the peer has reported to be marked."""
     blocked: dict[str, int] = field(default_factory=dict)
     """How often a limit of QUIC's flow control held data back, by its setting."""
 
@@ -285,6 +287,7 @@ class _Reader:
             tuple(paths),
             self._receiver(self.head_of_line.filter(pl.col("side") == side)),
             int(self.summary.get(f"{section}.data_chunks_rescheduled", 0)),
+            int(self.summary.get(f"{section}.ce_reported", 0)),
             {
                 key: int(self.summary[scalar])
                 for key, sent in FLOW_CONTROL.items()
@@ -310,7 +313,7 @@ class _Reader:
         links = list(self._route(path, side))
         rates = [_rate(self.tree["links"][link]) for link, _ in links]
         # Where one rate is not known, the narrowest link is not known either.
-        is_known = not any(math.isnan(rate) for rate in rates)
+        is_known = not any(math.isnan(rate) for rate in rates) and min(rates) < math.inf
         narrowest = rates.index(min(rates)) if is_known else len(rates) - 1
         link, direction = links[narrowest]
         delivered = self.summary[f"link.{link}.{direction}.delivered_bytes"]
@@ -416,5 +419,8 @@ def _account(
 
 
 def _rate(link: Tree) -> float:
+    """In bit/s; NaN where the link has no single one."""
     rate = link.get("rate")
+    if rate is None and link.get("radio") is None:
+        return math.inf
     return bits_per_second(rate) if isinstance(rate, str) else math.nan

@@ -213,7 +213,10 @@ def _losses(flow: Flow, sender: End, path: Account, shares: str) -> Cause:
         # What a link that is down keeps or takes is neither lost nor dropped, and not late either.
         text += f" One of them was down for {wording.number(path.carried.down_s, 3)} s."
         return Cause("path_down", path.name, text, SIMPLE["path_down"][1])
-    if lost + dropped < (path.recoveries + path.timeouts) / 2:
+    is_mostly_else = lost + dropped < (path.recoveries + path.timeouts) / 2
+    if is_mostly_else and sender.marked:
+        return _marks(sender, path, text)
+    if is_mostly_else:
         advice = "Most of what was taken for lost was only late"
         if sender.rescheduled:
             text += f" {sender.rescheduled} chunks were rescheduled."
@@ -239,8 +242,20 @@ def _window(flow: Flow, sender: End, path: Account) -> Cause:
     if path.recoveries + path.timeouts > 0:
         return _losses(flow, sender, path, shares)
     text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
+    if sender.marked:
+        return _marks(sender, path, text)
     advice = "Nothing was lost: the window was still growing, or its congestion control holds it."
     return Cause("window", path.name, text, advice)
+
+
+def _marks(sender: End, path: Account, text: str) -> Cause:
+    """The cause where the congestion control answers marks, and hardly any losses."""
+    text += f" {wording.counted(sender.marked, 'packet')} told of congestion by a mark."
+    advice = (
+        "A queue marks, which holds the window: one that marks later lets it grow, and prague is "
+        "for marks that are early and many."
+    )
+    return Cause("marks", path.name, text, advice)
 
 
 def _repairs(path: Account) -> str:

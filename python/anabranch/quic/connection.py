@@ -17,7 +17,7 @@ from .paths import Event, Path, PathChanged, PathRefused, PathState, address
 if TYPE_CHECKING:
     from anabranch._engine import QuicHost
 
-_READ_AT_ONCE = 32_768
+_READ_AT_ONCE = 262_144
 """Bytes that may have been read before the engine is told."""
 
 _MOST_CODE = 2**62 - 1
@@ -123,9 +123,12 @@ class Stream:
             part = content[place : place + _PART]
             is_last = place + len(part) == len(content)
             connection._changed.clear()
+            # What is handed over as a whole is not copied.
+            is_whole = len(part) == len(data) and isinstance(data, bytes)
+            handed = data if is_whole else bytes(part)
             try:
                 taken = connection._host.write(
-                    connection._number, self.number, bytes(part), is_last and end
+                    connection._number, self.number, handed, is_last and end
                 )
             except BrokenPipeError:
                 self._has_ended = True

@@ -12,6 +12,7 @@ _FATES = {
 }
 """Counter of messages that went no further -> what became of them."""
 
+_CONNECTING = ("mptcp", "quic", "sctp", "tcp")
 _ARRIVED = ("received", "completed", "received_bytes")
 _TIMERS = ("sctp.a.timeouts", "sctp.b.timeouts", "tcp.a.timeouts", "tcp.b.timeouts")
 
@@ -41,6 +42,12 @@ def why(summary: Mapping[str, float], flow: str, way: str = "") -> str:
         (value for name in ("sent", "started", "sent_bytes") if (value := count(name)) >= 0),
         math.nan,
     )
+    if made == 0 and any(
+        summary.get(f"{flow}.{kind}.a.packets_sent", 0) > 0
+        and summary.get(f"{flow}.{kind}.a.packets_received") == 0
+        for kind in _CONNECTING
+    ):
+        return "nothing arrived: its connection never opened"
     if made == 0:
         return "nothing arrived: its application made nothing to send"
     if count("failed") > 0:

@@ -223,6 +223,10 @@ impl CongestionControl for Controller {
         dispatch!(self, control => control.most_burst())
     }
 
+    fn answers_loss_after_mark(&self) -> bool {
+        dispatch!(self, control => control.answers_loss_after_mark())
+    }
+
     fn owns_recovery(&self) -> bool {
         dispatch!(self, control => control.owns_recovery())
     }

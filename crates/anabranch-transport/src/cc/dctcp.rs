@@ -91,6 +91,10 @@ impl Algorithm for Dctcp {
         }
         window.half()
     }
+
+    fn answers_loss_after_mark(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -103,6 +103,13 @@ pub trait CongestionControl: fmt::Debug {
         false
     }
 
+    /// Whether it answers a loss as well while the window shrinks because of a mark, where others have
+    /// answered both by that (RFC 8257 section 3.5; RFC 9331 section 4.3; Linux: `set_state` of
+    /// `tcp_dctcp.c` and `tcp_prague.c`).
+    fn answers_loss_after_mark(&self) -> bool {
+        false
+    }
+
     /// The path is about to be probed with a window of data: window and threshold are set to it (SCTP).
     fn on_probe(&mut self, _event: &ProbeEvent) {}
 

@@ -19,7 +19,10 @@
 //! Known deviations: round trips are not rounded to 128 us, alpha and window are fractions where Linux
 //! counts in 2^-20. The share is updated before the window, as in UDP Prague; in Linux a reduction comes
 //! before both. The detection of classic queues, which is off in both, is not there. A window below one
-//! segment does not make segments smaller, as UDP Prague does.
+//! segment does not make segments smaller, as UDP Prague does. Nor are two things there that only UDP Prague
+//! has: once it has heard of no mark for long, it grows by what its rate sends in 1 ms instead of a segment,
+//! and where a round trip takes 2 ms or less, or less than a segment takes, it goes by a rate instead of a
+//! window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -364,6 +367,10 @@ impl CongestionControl for Prague {
     }
 
     fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn answers_loss_after_mark(&self) -> bool {
         true
     }
 }

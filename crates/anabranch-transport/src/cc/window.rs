@@ -57,6 +57,11 @@ pub trait Algorithm: fmt::Debug {
     /// A round-trip time was measured, perhaps in the handshake.
     fn on_rtt(&mut self, _window: &mut Window, _event: &RttEvent) {}
 
+    /// As [`CongestionControl::answers_loss_after_mark`].
+    fn answers_loss_after_mark(&self) -> bool {
+        false
+    }
+
     /// Called when nothing was sent for longer than the retransmission timeout (Linux:
     /// `CA_EVENT_CWND_RESTART`).
     fn on_restart(&mut self, _window: &mut Window) {}
@@ -347,7 +352,8 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
             // Linux, tcp_enter_cwr and tcp_enter_recovery: a window that is being reduced is not reduced
             // again.
             CongestionKind::Ecn if self.window.state != State::Open => {}
-            CongestionKind::FastRetransmit if self.window.state == State::Reducing => {}
+            CongestionKind::FastRetransmit
+                if self.window.state == State::Reducing && !self.algorithm.answers_loss_after_mark() => {}
             CongestionKind::Ecn | CongestionKind::FastRetransmit => {
                 let left = self.reduce(event);
                 self.window.set(left);
@@ -425,6 +431,10 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
         if self.window.state != State::Open {
             self.enter(State::Open, event.now);
         }
+    }
+
+    fn answers_loss_after_mark(&self) -> bool {
+        self.algorithm.answers_loss_after_mark()
     }
 
     fn on_rtt_sample(&mut self, event: &RttEvent) {

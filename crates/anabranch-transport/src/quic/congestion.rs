@@ -1,5 +1,6 @@
 //! Congestion control of a path (RFC 9002 section 7): what is in flight, periods of recovery, and the pace.
 
+use super::bucket::{Bucket, Burst};
 use super::sent_packets::Sent;
 use crate::cc::{
     AckEvent, ArrivalEvent, CongestionControl as _, CongestionEvent, CongestionKind, Controller, LostEvent,
@@ -32,8 +33,12 @@ pub(super) struct Congestion {
     /// Bytes that had been sent when the present period of recovery began, while there is one (section
     /// 7.3.2). The RFC compares times; what is sent at the time of its beginning is sent in it.
     recovery: Option<u64>,
+    /// Whether that began with a mark.
+    is_of_mark: bool,
     pub(super) rate: RateSampler,
     pub(super) pacing: Pacing,
+    /// Holds datagrams back in the place of `pacing`, where they leave in bursts.
+    bucket: Option<Bucket>,
     pace: Pace,
     /// Whether window or pace held something back when something was last sent (section 7.8).
     pub(super) is_limited: bool,
@@ -58,14 +63,16 @@ pub(super) struct Progress {
 }
 
 impl Congestion {
-    pub(super) fn new(control: Controller, datagram: u32, pace: Pace) -> Self {
+    pub(super) fn new(control: Controller, datagram: u32, pace: Pace, burst: Option<Burst>) -> Self {
         Self {
             control,
             datagram,
             in_flight: 0,
             recovery: None,
+            is_of_mark: false,
             rate: RateSampler::default(),
             pacing: Pacing::default(),
+            bucket: burst.map(Bucket::new),
             pace,
             is_limited: false,
             sent: 0,
@@ -75,10 +82,16 @@ impl Congestion {
         }
     }
 
+    /// Datagrams leave in these bursts.
+    pub(super) const fn leave_in_bursts(&mut self, burst: Burst) {
+        self.bucket = Some(Bucket::new(burst));
+    }
+
     /// Another path, with nothing in flight: its control begins from the beginning.
     pub(super) fn begin_anew(&mut self, control: Controller) {
         let (in_flight, sent) = (self.in_flight, self.sent);
-        *self = Self::new(control, self.datagram, self.pace);
+        let burst = self.bucket.map(|bucket| bucket.burst);
+        *self = Self::new(control, self.datagram, self.pace, burst);
         (self.in_flight, self.sent) = (in_flight, sent);
         self.acknowledged = sent;
     }
@@ -95,7 +108,13 @@ impl Congestion {
 
     /// Until when the pace holds the next datagram back; [`None`] if it may leave.
     pub(super) fn held_until(&self, now: Time) -> Option<Time> {
-        (self.burst == 0 && self.pacing.holds(now)).then(|| self.pacing.next())
+        match &self.bucket {
+            Some(bucket) if self.pacing.rate() > 0 => {
+                bucket.held_until(now, self.pacing.rate(), self.datagram)
+            }
+            Some(_) => None,
+            None => (self.burst == 0 && self.pacing.holds(now)).then(|| self.pacing.next()),
+        }
     }
 
     /// Whether the path recovers from a loss or a mark of this time or later.
@@ -112,12 +131,16 @@ impl Congestion {
         }
         self.in_flight += size;
         self.sent += u64::from(size);
-        if self.burst == 0 {
-            self.burst = self.control.least_burst();
-            self.pacing.begin_packet(now);
+        if let Some(bucket) = &mut self.bucket {
+            bucket.on_sent(now, size, self.pacing.rate(), self.datagram);
+        } else {
+            if self.burst == 0 {
+                self.burst = self.control.least_burst();
+                self.pacing.begin_packet(now);
+            }
+            self.burst -= 1;
+            self.pacing.on_sent(size);
         }
-        self.burst -= 1;
-        self.pacing.on_sent(size);
         self.control.on_sent(&SentEvent::new(now, size, self.in_flight));
         self.rate.mark(now, is_idle, self.in_flight)
     }
@@ -153,16 +176,18 @@ impl Congestion {
     }
 
     /// A packet that ends there in what was sent is lost or marked; whether the window was reduced for it
-    /// (section 7.3.2: once in a period of recovery).
+    /// (section 7.3.2: once in a period of recovery, but for controls that answer a loss after a mark).
     pub(super) fn on_congestion(&mut self, now: Time, end: u64, kind: CongestionKind, rtt: &Rtt) -> bool {
+        let is_mark = kind == CongestionKind::Ecn;
         if self.recovery.is_some_and(|began| end <= began) {
-            return false;
-        }
-        if self.recovery.is_some() {
+            if is_mark || !self.is_of_mark || !self.control.answers_loss_after_mark() {
+                return false;
+            }
+        } else if self.recovery.is_some() {
             // The period before this one ends here.
             self.control.on_recovery_end(&RecoveryEndEvent::new(now, self.in_flight));
         }
-        self.recovery = Some(self.sent);
+        (self.recovery, self.is_of_mark) = (Some(self.sent), is_mark);
         self.control.on_congestion(&CongestionEvent::new(now, kind, self.in_flight));
         self.update_pace(rtt);
         true

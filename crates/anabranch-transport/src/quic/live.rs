@@ -6,6 +6,7 @@ use super::connection::{Connection, State};
 use super::errors::{code, violation};
 use super::handshake::Handshake;
 use super::path::{Address, Path, Standing};
+use super::profile::COARSE;
 use super::space::SpaceId;
 use crate::endpoint::{CloseReason, Event, Message, Output, Received, StreamId};
 use crate::flow::{PathId, Payload, Side};
@@ -45,9 +46,14 @@ pub struct LivePath {
 
 impl Connection {
     /// From the next connection on, the messages of the handshake are TLS's, and no stream is the
-    /// application's own one. It is for an end that is closed.
+    /// application's own one. Datagrams leave in bursts, as timers of sockets are coarse. It is for an end that
+    /// is closed.
     pub fn go_live(&mut self) {
         self.is_live = true;
+        let burst = *self.parameters.burst.get_or_insert(COARSE);
+        for path in &mut self.paths {
+            path.congestion.leave_in_bursts(burst);
+        }
     }
 
     /// Takes a packet, and does nothing else yet: whoever has given TLS what came with it continues with

@@ -25,6 +25,7 @@
 mod ack_frequency;
 mod acknowledgement;
 mod application;
+mod bucket;
 mod close;
 pub mod config;
 mod congestion;

@@ -1,5 +1,6 @@
 //! The settings of an endpoint, all of them known.
 
+use super::bucket::Burst;
 use super::config::{AckFrequency, AckPath, Config, EarlyData, Handshake, Migration};
 use super::congestion::Pace;
 use super::space::AckRule;
@@ -46,6 +47,7 @@ pub struct Parameters {
     /// In bytes, if the profile says so.
     initial_window_bytes: Option<u32>,
     pub(super) pace: Pace,
+    pub(super) burst: Option<Burst>,
     pub(super) ecn: bool,
     pub(super) is_l4s: bool,
     pub(super) send_buffer: u64,
@@ -113,6 +115,7 @@ impl Config {
             initial_window: self.initial_window,
             initial_window_bytes: of_bbr.or(values.initial_window),
             pace: if self.pacing == Some(false) { Pace::Own } else { values.pace },
+            burst: values.burst,
             ecn: self.ecn.unwrap_or(is_l4s),
             is_l4s,
             send_buffer: self.send_buffer.map_or(values.send_buffer, |size| size.0),

@@ -91,7 +91,7 @@ impl Path {
             acknowledged_on: 0,
             space: Space::default(),
             rtt: parameters.rtt(),
-            congestion: Congestion::new(control, datagram, parameters.pace),
+            congestion: Congestion::new(control, datagram, parameters.pace, parameters.burst),
             ecn: EcnValidation::new(mark),
             own_ids: OwnIds::default(),
             peer_ids: PeerIds::default(),

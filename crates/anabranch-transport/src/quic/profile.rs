@@ -3,6 +3,7 @@
 //! What implementations find out as they run is here what they end with: the search for the MTU, and windows
 //! of flow control that grow.
 
+use super::bucket::Burst;
 use super::config::Profile;
 use super::congestion::Pace;
 use crate::cc;
@@ -19,6 +20,8 @@ pub(super) struct Values {
     /// The same of BBR's first version, if that has another one.
     pub(super) initial_window_of_bbr: Option<u32>,
     pub(super) pace: Pace,
+    /// What leaves together; [`None`] where each datagram has its turn.
+    pub(super) burst: Option<Burst>,
     /// Whether CUBIC leaves slow start at a loss only.
     pub(super) plain_slow_start: bool,
     /// The largest payload of UDP that a search for the MTU would find.
@@ -31,6 +34,10 @@ pub(super) struct Values {
     pub(super) max_streams: u64,
     pub(super) connection_id_bytes: usize,
 }
+
+/// The bursts of quinn and noq, which suit the timers of sockets.
+pub(super) const COARSE: Burst =
+    Burst { of: Duration::from_millis(2), least: 10, most: 256, least_wait: None };
 
 /// No limit.
 const UNLIMITED: u64 = 1 << 30;
@@ -48,6 +55,7 @@ impl Profile {
             initial_window: None,
             initial_window_of_bbr: None,
             pace: Pace::Usual,
+            burst: None,
             plain_slow_start: false,
             // RFC 9000 section 14.2.
             found_datagram: 1_200,
@@ -61,10 +69,11 @@ impl Profile {
         // quinn-proto 0.11 and noq-proto 1.x, src/config/transport.rs: TransportConfig::default,
         // MtuDiscoveryConfig::default; src/congestion/cubic.rs: initial_window, 14,720 B, but from 2 to 10
         // datagrams of 1200 B, and no way out of slow start but a loss; src/connection/streams: recv.rs
-        // (max_stream_data), state.rs (add_read_credits), an eighth of a window.
+        // (max_stream_data), state.rs (add_read_credits), an eighth of a window; src/connection/pacing.rs.
         let noq = Values {
             initial_window: Some(12_000),
             plain_slow_start: true,
+            burst: Some(COARSE),
             window_parts: 8,
             found_datagram: 1_452,
             send_buffer: 10_000_000,
@@ -83,11 +92,12 @@ impl Profile {
             // InitialPacketSize (hybrid_slow_start.go, which looks at the delay alone, is not here);
             // internal/utils/rtt_stats.go: DefaultInitialRTT; internal/protocol: params.go (windows that have
             // grown, WindowUpdateThreshold, DefaultMaxIncomingStreams, DefaultConnectionIDLength),
-            // protocol.go (MaxPacketBufferSize).
+            // protocol.go (MaxPacketBufferSize); internal/congestion/pacer.go.
             Self::QuicGo => Values {
                 cc: cc::Config::Reno(cc::reno::Config { beta: Some(0.7), ..cc::reno::Config::default() }),
                 initial_rtt: Duration::from_millis(100),
                 initial_window: Some(32 * 1_280),
+                burst: Some(Burst { most: u32::MAX, least_wait: Some(Duration::from_millis(1)), ..COARSE }),
                 found_datagram: 1_452,
                 window_parts: 4,
                 connection_id_bytes: 4,

@@ -58,6 +58,11 @@ impl Prr {
         Self { is_active: true, ssthresh, prior_cwnd, delivered: 0, out: 0, cwnd, is_odd: false }
     }
 
+    /// The reduction goes on, to another window.
+    pub fn aim_at(&mut self, ssthresh: u32) {
+        self.ssthresh = ssthresh;
+    }
+
     /// Ends the reduction.
     pub fn end(&mut self) {
         self.is_active = false;

@@ -240,8 +240,7 @@ impl AccurateEcn {
         self.unacknowledged = 0;
     }
 
-    /// The SYN-ACK, or our first data, was lost with the option, which the path may not let through (section
-    /// 3.2.3.2.2).
+    /// The SYN-ACK was lost with the option, which the path may not let through (section 3.2.3.2.2).
     pub(super) fn give_up_option(&mut self) {
         self.sends_option = false;
     }

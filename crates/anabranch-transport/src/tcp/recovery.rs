@@ -174,6 +174,10 @@ impl Connection {
         if !self.recovery.is_reducing() {
             self.recovery.restores_window = !is_marked;
             self.begin_reduction(now, CongestionKind::FastRetransmit);
+        } else if self.recovery.state == CongestionState::Cwr && self.cc.answers_loss_after_mark() {
+            let kind = CongestionKind::FastRetransmit;
+            self.cc.on_congestion(&CongestionEvent::new(now, kind, self.in_flight_bytes()));
+            self.recovery.prr.aim_at((self.cc.state().ssthresh / self.mss).max(1));
         }
         self.recovery.state = CongestionState::Recovery;
     }
