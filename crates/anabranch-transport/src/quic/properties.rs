@@ -207,6 +207,7 @@ proptest! {
     ) {
         let [first, mut second] = configs;
         second.handshake = first.handshake;
+        let gives_up_paths = first.path_idle_timeout.or(second.path_idle_timeout).is_some();
         let mut pair = Pair::seeded([&first, &second], seed);
         *pair.wires = wires;
         pair.wires.others.push((crate::flow::PathId(1), other));
@@ -219,6 +220,11 @@ proptest! {
             pair.wires.dead.clear();
             let deadline = pair.now + Duration::from_secs(5_000);
             pair.run_until(deadline, |pair| pair.received_bytes(Side::B) == 20_000);
+            // Whoever gives up silent paths may be left with none that works.
+            let has_none = [Side::A, Side::B].iter().any(|side| pair.closed(*side) == Some(CloseReason::Lost));
+            if gives_up_paths && has_none {
+                return Ok(());
+            }
             prop_assert_eq!(pair.received_bytes(Side::B), 20_000);
             pair.command(Side::A, Command::Shutdown);
             pair.run_until(deadline, |pair| pair.closed(Side::A).is_some() && pair.closed(Side::B).is_some());
