@@ -1,5 +1,5 @@
-//! A pace in bursts: as many datagrams leave together as a bucket holds, which fills at the pace. It is for ends
-//! whose timers are too coarse for a wait before each datagram, as those of sockets are.
+//! A pace in bursts: as many datagrams leave together as a bucket holds, which fills at the pace. It is for
+//! ends whose timers are too coarse for a wait before each datagram, as those of sockets are.
 
 use crate::time::{Duration, Time};
 

@@ -46,8 +46,8 @@ pub struct LivePath {
 
 impl Connection {
     /// From the next connection on, the messages of the handshake are TLS's, and no stream is the
-    /// application's own one. Datagrams leave in bursts, as timers of sockets are coarse. It is for an end that
-    /// is closed.
+    /// application's own one. Datagrams leave in bursts, as timers of sockets are coarse. It is for an end
+    /// that is closed.
     pub fn go_live(&mut self) {
         self.is_live = true;
         let burst = *self.parameters.burst.get_or_insert(COARSE);

@@ -90,7 +90,7 @@ pub(super) struct AccurateEcn {
     fresh: [bool; 3],
     /// Marked packets since the last acknowledgement, and whether the last packet was one.
     unacknowledged: u32,
-    was_marked: bool,
+    pub(super) was_marked: bool,
     /// Whether the option is sent, and how many of the next segments have it in any case.
     sends_option: bool,
     owed_options: u8,
@@ -213,8 +213,8 @@ impl AccurateEcn {
     }
 
     /// Counts a packet that has arrived (section 3.2), with `length` bytes of data. Returns whether it is to
-    /// be acknowledged at once (section 3.2.2.5.1).
-    pub(super) fn on_arrival(&mut self, mark: EcnField, length: u32) -> bool {
+    /// be acknowledged at once (section 3.2.2.5.1); `waits` says whether earlier data is unacknowledged.
+    pub(super) fn on_arrival(&mut self, mark: EcnField, length: u32, waits: bool) -> bool {
         let is_marked = mark == EcnField::Ce;
         let has_data = length > 0;
         let changes = is_marked && !self.was_marked && has_data;
@@ -226,7 +226,7 @@ impl AccurateEcn {
             self.bytes[index] = self.bytes[index].wrapping_add(length);
             self.fresh[index] = true;
         }
-        let most = if has_data { MOST_WITH_DATA } else { MOST_WITHOUT_DATA };
+        let most = if has_data || waits { MOST_WITH_DATA } else { MOST_WITHOUT_DATA };
         changes || self.unacknowledged >= most
     }
 

@@ -313,7 +313,8 @@ impl Connection {
                 }
             }
             EcnMode::Accurate | EcnMode::L4s => {
-                if self.ecn.accurate.on_arrival(mark, segment.payload.length) {
+                let waits = self.receiver.next > self.delayed_ack.acknowledged;
+                if self.ecn.accurate.on_arrival(mark, segment.payload.length, waits) {
                     self.delayed_ack.acknowledge_now();
                 }
             }

@@ -275,8 +275,8 @@ impl Connection {
         }
         if end > start {
             self.on_data(now, start, segment, mark);
-        } else if mark != EcnField::NotEct {
-            // RFC 9768 section 3.2: packets without data count too.
+        } else if mark != EcnField::NotEct || self.ecn.accurate.was_marked {
+            // RFC 9768 sections 3.2 and 3.2.2.5.1: packets without data count too.
             self.record_mark(now, mark, segment);
         }
         // The application has not heard of anything yet: what it answers comes later.

@@ -287,6 +287,19 @@ fn rfc9768_3_2_2_5_1_marks_have_acknowledgements_sent() {
         assert_eq!(!drill.acks().is_empty(), expected);
     }
     assert_eq!(drill.end.ecn.accurate.flags().ace(), (before + 3) % 8);
+    // So does one without a mark: what is marked behind it is a change.
+    let segment = drill.peers_segment(25 * SIZE);
+    drill.deliver(segment, Ecn::NotEct);
+    drill.data_marked(25 * SIZE, SIZE, Ecn::Ce, Flags::ACK);
+    assert!(!drill.acks().is_empty());
+    // While data waits for its acknowledgement, the second mark is told.
+    drill.data_marked(26 * SIZE, SIZE, Ecn::Ect0, Flags::ACK);
+    assert!(drill.acks().is_empty());
+    for expected in [false, true] {
+        let segment = drill.peers_segment(27 * SIZE);
+        drill.deliver(segment, Ecn::Ce);
+        assert_eq!(!drill.acks().is_empty(), expected);
+    }
 }
 
 /// Appendix A.2.1: an acknowledgement of so many segments that the field may have gone round once more counts
