@@ -8,7 +8,7 @@ from anabranch.support import capture
 
 from . import logs
 
-_PROFILE = re.compile(r"^# (?:Path profile|Trace) of |^\[links\.", re.MULTILINE)
+_PROFILE = re.compile(r"^# Path profile of |^# Written by `anabranch|^\[links\.", re.MULTILINE)
 """Matches the text of a path file."""
 
 _PACKED = {
@@ -36,10 +36,10 @@ _STAND_INS = (
 """What stands in the place of data, and what to do about it."""
 
 
-def reader(file: Path) -> logs.Reader | None:
-    """The reader of a log; None for a capture.
+def start(file: Path) -> bytes:
+    """The beginning of a file.
 
-    Raises an AnabranchError of one sentence where the file is neither.
+    Raises an AnabranchError of one sentence where it is empty, or stands in the place of data.
     """
     if file.exists() and not file.is_file():
         raise AnabranchError(f"{file}: not a file")
@@ -50,6 +50,15 @@ def reader(file: Path) -> logs.Reader | None:
     for form, said in _STAND_INS:
         if form.match(head):
             raise AnabranchError(f"{file}: {said}")
+    return head
+
+
+def reader(file: Path) -> logs.Reader | None:
+    """The reader of a log; None for a capture.
+
+    Raises an AnabranchError of one sentence where the file is neither.
+    """
+    head = start(file)
     if capture.is_capture(file):
         return None
     if _PROFILE.search(head.decode("utf-8", errors="replace")):
@@ -59,8 +68,8 @@ def reader(file: Path) -> logs.Reader | None:
         )
     if (found := logs.reader_of(file)) is not None:
         return found
-    for start, program in _PACKED.items():
-        if head.startswith(start):
+    for mark, program in _PACKED.items():
+        if head.startswith(mark):
             raise AnabranchError(f"{file}: compressed; unpack it first with `{program}`")
     if head[_TAR[0] :].startswith(_TAR[1]):
         raise AnabranchError(f"{file}: an archive; unpack it first with `tar -xf`")

@@ -146,3 +146,5 @@ class Measurement:
     jitters: Jitters | None = None
     back: "Measurement | None" = None
     """The other direction, where it was measured by itself."""
+    began_s: float | None = None
+    """When it began, in seconds since 1970, where the log says it."""

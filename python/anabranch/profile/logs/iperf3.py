@@ -1,5 +1,6 @@
 """iperf3 `--json` of either end, TCP or UDP (esnet/iperf, iperf_api.c and iperf_tcp.c)."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def read(file: Path) -> Measurement:
     measured = _udp(file, result, notes) if is_udp else _tcp(file, result, notes)
     if measured.rates is None and measured.losses is None:
         raise AnabranchError(f"{file}: no data arrived, so there is nothing to estimate")
-    return measured
+    stamp = at(result, "start", "timestamp", "timesecs")
+    return replace(measured, began_s=amount(stamp, f"{file}: `timesecs`", 1e12))
 
 
 def _sums(result: dict[str, Any]) -> list[Any]:

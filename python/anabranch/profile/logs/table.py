@@ -29,21 +29,21 @@ Rows = Iterator[tuple[int, list[str]]]
 MOST_ROWS = 10_000_000
 """The most rows of a table of rates or times."""
 
-_SEQUENCE = ("seq", "icmp_seq", "sequence")
+SEQUENCE = ("seq", "icmp_seq", "sequence")
 _RTT = {"rtt": 1e-3, "rtt_ms": 1e-3, "rtt_s": 1.0, "rtt_us": 1e-6, "time_ms": 1e-3, "time": 1e-3}
 """Column -> its unit in s; the first one that the table has counts."""
-_TIMED_RTT = {**{key: _RTT[key] for key in ("rtt", "rtt_ms", "rtt_s", "rtt_us")},
+TIMED_RTT = {**{key: _RTT[key] for key in ("rtt", "rtt_ms", "rtt_s", "rtt_us")},
               "latency_ms": 1e-3, "ping_ms": 1e-3, "round_trip_ms": 1e-3}  # fmt: skip
-_TIME = {"time_s": 1.0, "time": 1.0, "t": 1.0, "timestamp": 1.0, "seconds": 1.0, "time_ms": 1e-3}
+TIME = {"time_s": 1.0, "time": 1.0, "t": 1.0, "timestamp": 1.0, "seconds": 1.0, "time_ms": 1e-3}
 """Column -> its unit in s."""
-_RATE = {
+RATE = {
     "rate_bit_per_s": 1.0, "bit_per_s": 1.0, "bits_per_second": 1.0, "bps": 1.0,
     "kbit_per_s": 1e3, "kbps": 1e3, "rate_kbit_per_s": 1e3,
     "mbit_per_s": 1e6, "mbps": 1e6, "rate_mbit_per_s": 1e6, "rate_mbps": 1e6,
     "throughput_mbps": 1e6,
 }  # fmt: skip
 """Column -> its unit in bit/s."""
-_NONE = ("", "*", "-", "nan", "none", "null", "lost", "timeout")
+NONE = ("", "*", "-", "nan", "none", "null", "lost", "timeout")
 
 
 def recognises(head: str) -> bool:
@@ -55,7 +55,7 @@ def has_columns(head: str) -> bool:
     """Whether the first row names a column that is read; a comma alone may be a sentence's."""
     first = _first(head)
     names = {cell.strip().lower() for cell in first.split(separator_of(first))}
-    return not names.isdisjoint({*_SEQUENCE, *_TIME})
+    return not names.isdisjoint({*SEQUENCE, *TIME})
 
 
 def _first(head: str) -> str:
@@ -76,14 +76,14 @@ def read(file: Path) -> Measurement:
     """Reads a table of either kind."""
     numbered = rows(file)
     header = [name.strip().lower() for name in next(numbered)[1]]
-    sequence = next((header.index(name) for name in _SEQUENCE if name in header), None)
+    sequence = next((header.index(name) for name in SEQUENCE if name in header), None)
     if sequence is not None and (rtt := next((n for n in _RTT if n in header), None)) is not None:
         return _pings(file, numbered, header, sequence, rtt)
-    time = next((name for name in _TIME if name in header), None)
+    time = next((name for name in TIME if name in header), None)
     if time is not None:
-        if (rtt := next((n for n in _TIMED_RTT if n in header), None)) is not None:
+        if (rtt := next((n for n in TIMED_RTT if n in header), None)) is not None:
             return _timed_pings(file, numbered, header, time, rtt)
-        if (rate := next((n for n in _RATE if n in header), None)) is not None:
+        if (rate := next((n for n in RATE if n in header), None)) is not None:
             return _rates(file, numbered, header, time, rate)
     raise AnabranchError(
         f"{file}: a table of pings needs the columns `seq` and `rtt` (ms), or `time` (s) and "
@@ -106,7 +106,7 @@ def _pings(file: Path, numbered: Rows, header: list[str], sequence: int, rtt: st
 def _take(run: Rounds, number: int, text: str, unit: float, line: int) -> None:
     text = text.strip()
     run.ask(number)
-    if text.lower() not in _NONE:
+    if text.lower() not in NONE:
         run.answer(number, seconds(text, unit, run.file, line), places(text, unit))
 
 
@@ -115,8 +115,8 @@ def _timed_pings(file: Path, numbered: Rows, header: list[str], time: str, rtt: 
     run = Rounds(file)
     times = []
     for number, row in cells(numbered, file, header, max(at, column)):
-        times.append(_time(row[at], _TIME[time], file, number))
-        _take(run, len(run), row[column], _TIMED_RTT[rtt], number)
+        times.append(_time(row[at], TIME[time], file, number))
+        _take(run, len(run), row[column], TIMED_RTT[rtt], number)
     run.spacing_s = _regular(times)
     return measurement(file, [run])
 
@@ -125,11 +125,11 @@ def _rates(file: Path, numbered: Rows, header: list[str], time: str, rate: str) 
     at, column = header.index(time), header.index(rate)
     times, values = [], []
     for number, row in cells(numbered, file, header, max(at, column)):
-        if row[column].strip().lower() in _NONE:
+        if row[column].strip().lower() in NONE:
             continue
         value = amount(row[column], f"{file}, line {number}: `{rate}`", MOST_BIT_PER_S)
-        times.append(_time(row[at], _TIME[time], file, number))
-        values.append((value or 0.0) * _RATE[rate])
+        times.append(_time(row[at], TIME[time], file, number))
+        values.append((value or 0.0) * RATE[rate])
     if len(values) < 2 or not any(values):
         raise AnabranchError(f"{file}: a table of rates needs two rows, and one above 0")
     if max(values) > MOST_BIT_PER_S:
