@@ -11,7 +11,7 @@ from anabranch.support import progress, quantities, terminal
 from anabranch.support.files import check_different, check_file
 from anabranch.support.stdin import STANDARD, on_disk
 
-from .app import UNDERSTAND, File, Flag, Sets, Texts, app, pairs
+from .app import UNDERSTAND, File, Flag, Texts, app, pairs
 
 trace = App(
     name="trace",
@@ -47,7 +47,7 @@ def import_(
     ends: Annotated[tuple[str, str], Parameter(negative="")] = ("a", "b"),
     source: str | None = None,
     licence: str | None = None,
-    column: Sets = (),
+    column: Texts = (),
     where: Texts = (),
     time_unit: str | None = None,
     rate_unit: str | None = None,

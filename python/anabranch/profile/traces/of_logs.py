@@ -27,6 +27,8 @@ _LOSS_WINDOW_S = 1.0
 _LOSS_WINDOW_PACKETS = 10
 """Losses are shares of at least this long, and of at least this many packets."""
 
+_LONGEST_MS = 1e9
+"""The longest packet-delivery trace that a scenario takes."""
 _SAME = 1e-3
 """What two times between packets may differ by that are meant to be the same."""
 
@@ -54,6 +56,10 @@ def _of_opportunities(file: Path, measured: Measurement, options: Options) -> Tr
     if not options.takes("rate"):
         raise _missing(file, options)
     times = measured.opportunities.milliseconds
+    if times[-1] > _LONGEST_MS:
+        raise AnabranchError(
+            f"{file}: the trace ends at {times[-1]:.0f} ms; allowed is up to {_LONGEST_MS:.0f} ms"
+        )
     return Trace(
         measured.title,
         float(times[-1]) / 1e3,

@@ -1,5 +1,6 @@
 """Writes a trace as a part of a scenario, as a packet-delivery trace, and a first scenario."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from anabranch.support import toml_text
 from ..intervals import Vector
 from ..logs.mahimahi import OCTETS
 from ..output import check_names, comment, fixed, folded
-from .series import Direction, Series, Trace
+from .series import MOST_STEPS, Direction, Series, Trace
 
 MOST_OPPORTUNITIES = 20_000_000
 """The most lines of a packet-delivery trace that is written."""
@@ -199,15 +200,16 @@ def _timetable(times_s: Vector, texts: Sequence[str], length_s: float) -> str:
 
 
 def rate_of(opportunities_ms: Vector) -> Series:
-    """The mean rates of the seconds of a packet-delivery trace."""
-    last = float(opportunities_ms[-1]) / 1e3
+    """The mean rates of the seconds of a packet-delivery trace, of a long one over more."""
+    last_s = float(opportunities_ms[-1]) / 1e3
+    width_s = float(math.ceil(max(last_s / MOST_STEPS, 1.0)))
     # An opportunity is the end of the millisecond before it.
-    seconds = np.floor(np.maximum(opportunities_ms - 1, 0) / 1e3)
-    number, count = np.unique(seconds, return_counts=True)
+    windows = np.floor(np.maximum(opportunities_ms - 1, 0) / (width_s * 1e3))
+    number, count = np.unique(windows, return_counts=True)
     rates = np.zeros(int(number[-1]) + 1)
-    rates[number.astype(np.int64)] = count * OCTETS * 8.0
-    rates[-1] /= max(last - number[-1], 1e-3)
-    return Series(np.arange(len(rates), dtype=np.float64), rates)
+    rates[number.astype(np.int64)] = count * (OCTETS * 8.0 / width_s)
+    rates[-1] *= width_s / max(last_s - number[-1] * width_s, 1e-3)
+    return Series(np.arange(len(rates), dtype=np.float64) * width_s, rates)
 
 
 def deliveries(series: Series, length_s: float) -> Vector:

@@ -36,10 +36,10 @@ from .series import (
     window_of,
 )
 
-_BYTES = re.compile(r"^\s*\d+\s+\d+\s+\S+\s+\S+\s+\d+\s+\d+\s*$")
+_BYTES = re.compile(r"^\s*\d+\s+\d+\s+\S+\s+\S+\s+-?\d+\s+-?\d+\s*$")
 """Time of day, ms since the start, latitude, longitude, bytes and ms since the line before: HSDPA
 of Simula (Riiser et al. 2013), 4G of Ghent (van der Hooft et al. 2016)."""
-_RATES = re.compile(r"^\s*\d+(?:\.\d+)?\s*[,;\t]\s*([KMG]?)bits/sec\s*$")
+_RATES = re.compile(r"^\s*-?\d+(?:\.\d+)?\s*[,;\t]\s*([KMG]?)bits/sec\s*$")
 """A rate of iperf and its unit in each row: the sample traces of NYU-METS."""
 _UNDERSCORED = re.compile(r"(\d{4})\.(\d\d)\.(\d\d)_(\d\d)\.(\d\d)\.(\d\d)")
 """Times of G-NetTrack: 2019.12.14_10.16.30."""
@@ -47,6 +47,8 @@ _UNANSWERED = ("*", "lost", "timeout")
 _FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 _MOST_MISSING = 10_000
 """The most pings in a row whose numbers are missing; more are another run."""
+_EARLIEST_S = 1e8
+"""Later times, in seconds, are those since 1970."""
 _GAP = 5.0
 """A gap is longer than this many usual steps."""
 _LOSS_WINDOW_S = 1.0
@@ -84,11 +86,26 @@ def trace(file: Path, options: Options) -> Trace:
 
 
 def _is_value(text: str) -> bool:
+    """Whether a cell has a number or a date, and no heading."""
+    text = text.strip()
     try:
         float(text)
     except ValueError:
-        return _UNDERSCORED.match(text.strip()) is not None
+        return text.lower() in table.NONE or _date(text) is not None
     return True
+
+
+def _date(text: str) -> float | None:
+    """A date in seconds since 1970; None where it is none that is read."""
+    try:
+        if match := _UNDERSCORED.match(text):
+            found = datetime.strptime(match[0], "%Y.%m.%d_%H.%M.%S")  # noqa: DTZ007 - below
+        else:
+            found = datetime.fromisoformat(text)
+        zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return zoned.timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _of_bytes(file: Path, rows: table.Rows, options: Options) -> Trace:
@@ -252,7 +269,7 @@ class _Table:
             if self.known.forward:
                 notes.append(f"forward is {self.known.forward}")
         found = Trace(title, length, Direction(), None, notes, spacing_s=spacing)
-        found.began_s = began if began > 1e8 else None
+        found.began_s = began if began > _EARLIEST_S else None
         self._take_rates(found, times)
         self._take_delays(found, times)
         self._take_losses(found, times)
@@ -296,27 +313,18 @@ class _Table:
         try:
             value = float(text)
         except ValueError:
-            return self._date(text, line)
-        value *= column.unit if column.unit is not None else _magnitude(value)
-        if not abs(value) <= 1e12:
-            said = harmless(text[:20])
-            raise AnabranchError(f"{self.file}, line {line}: `{said}` is not a time")
-        return value
-
-    def _date(self, text: str, line: int) -> float:
-        try:
-            if match := _UNDERSCORED.match(text):
-                found = datetime.strptime(match[0], "%Y.%m.%d_%H.%M.%S")  # noqa: DTZ007 - below
-            else:
-                found = datetime.fromisoformat(text)
-            zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-            return zoned.timestamp()
-        except (ValueError, OverflowError):
+            value = math.nan
+        if math.isnan(value):
+            found = _date(text)
+        else:
+            found = value * (column.unit if column.unit is not None else _magnitude(value))
+        if found is None or not abs(found) <= 1e12:
             said = harmless(text[:30])
             raise AnabranchError(
                 f"{self.file}, line {line}: `{said}` is not a time: a number, "
                 "2024-01-20 10:00:00 or 2024.01.20_10.00.00"
-            ) from None
+            )
+        return found
 
     def _value(self, text: str, column: Column, line: int) -> float:
         word = text.lower()
@@ -419,6 +427,8 @@ class _Table:
             )
             return
         at, lost = self._with_missing(times[~np.isnan(trips)], up[~np.isnan(trips)])
+        if not lost.any() and "sequence" not in self.values:
+            return  # what was not answered may have no row
         found.mean_loss = float(lost.mean())
         series = steps(at, lost.astype(float), window)
         self._share_losses(found, series, f"over {window:g} s", is_of_round_trip=True)
