@@ -14,7 +14,7 @@ from anabranch.support.files import write_atomically
 
 from .. import kinds
 from ..logs import table
-from . import of_logs, output, tables
+from . import of_logs, output, tables, unheaded
 from .options import Options
 from .output import summary
 from .series import Direction, Series, Trace
@@ -76,8 +76,10 @@ def import_trace(
     head = reading.head(file)
     with reading.watched(progress):
         is_text = "\0" not in head and "\ufffd" not in head
-        if is_text and (tables.recognises(head) or said.columns):
+        if is_text and said.columns:
             trace = tables.trace(file, said)
+        elif is_text and unheaded.recognises(head):
+            trace = unheaded.trace(file, said)
         else:
             reader = kinds.reader(file)
             if reader is None:

@@ -16,16 +16,13 @@ from .series import (
     check_length,
     constant,
     halves,
+    loss_window,
     mean_of,
     one_way,
     steps,
     typical_step,
     window_of,
 )
-
-_LOSS_WINDOW_S = 1.0
-_LOSS_WINDOW_PACKETS = 10
-"""Losses are shares of at least this long, and of at least this many packets."""
 
 _LONGEST_MS = 1e9
 """The longest packet-delivery trace that a scenario takes."""
@@ -219,10 +216,7 @@ def _take_losses(
     times: Vector,
     options: Options,
 ) -> None:
-    spacing = found.spacing_s or 1.0
-    window = options.window_s or max(_LOSS_WINDOW_S, _LOSS_WINDOW_PACKETS * spacing)
-    window = max(window, window_of(len(times), found.length_s, None, []) or 0.0)
-    window_of(len(times), found.length_s, window, found.notes)
+    window = loss_window(len(times), found, options.window_s)
 
     def shares(part: LossSequence | LossCounts, at: Vector) -> Series | None:
         if not np.any(part.lost):

@@ -13,6 +13,9 @@ MOST_STEPS = 100_000
 """The most values of a timetable: a link with four of them stays below the 16 MB of a scenario."""
 LONGEST_S = 1e9
 """The longest trace: what a scenario takes as a time, in seconds."""
+_LOSS_WINDOW_S = 1.0
+_LOSS_WINDOW_PACKETS = 10
+"""Losses are shares of at least this long, and of at least this many packets."""
 _INSTANT_S = 1e-6
 """Times in a timetable are whole microseconds."""
 
@@ -129,6 +132,14 @@ def window_of(
     said = f"a timetable has at most {MOST_STEPS:,} values: each is the mean over {window:g} s"
     if said not in notes:
         notes.append(said)
+    return window
+
+
+def loss_window(count: int, found: Trace, window_s: float | None) -> float:
+    """The window over which losses of this many packets are shares."""
+    window = window_s or max(_LOSS_WINDOW_S, _LOSS_WINDOW_PACKETS * (found.spacing_s or 1.0))
+    window = max(window, window_of(count, found.length_s, None, []) or 0.0)
+    window_of(count, found.length_s, window, found.notes)
     return window
 
 

@@ -1,14 +1,12 @@
 """Traces of tables: times, and rates, delays or losses beside them.
 
-A table has headings (`headings.py`), or is one of those without that public sets have.
+`headings.py` says what the columns are; tables that need none are in `unheaded.py`.
 """
 
 import itertools
 import math
-import re
 from array import array
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -29,48 +27,26 @@ from .series import (
     Trace,
     check_length,
     halves,
+    loss_window,
     mean_of,
     one_way,
     steps,
     typical_step,
     window_of,
 )
+from .times import backwards, date, magnitude, note_gaps
 
-_BYTES = re.compile(r"^\s*\d+\s+\d+\s+\S+\s+\S+\s+-?\d+\s+-?\d+\s*$")
-"""Time of day, ms since the start, latitude, longitude, bytes and ms since the line before: HSDPA
-of Simula (Riiser et al. 2013), 4G of Ghent (van der Hooft et al. 2016)."""
-_RATES = re.compile(r"^\s*-?\d+(?:\.\d+)?\s*[,;\t]\s*([KMG]?)bits/sec\s*$")
-"""A rate of iperf and its unit in each row: the sample traces of NYU-METS."""
-_UNDERSCORED = re.compile(r"(\d{4})\.(\d\d)\.(\d\d)_(\d\d)\.(\d\d)\.(\d\d)")
-"""Times of G-NetTrack: 2019.12.14_10.16.30."""
 _UNANSWERED = ("*", "lost", "timeout")
-_FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 _MOST_MISSING = 10_000
 """The most pings in a row whose numbers are missing; more are another run."""
 _EARLIEST_S = 1e8
 """Later times, in seconds, are those since 1970."""
-_GAP = 5.0
-"""A gap is longer than this many usual steps."""
-_LOSS_WINDOW_S = 1.0
-_LOSS_WINDOW_PACKETS = 10
-
-
-def recognises(head: str) -> bool:
-    """Whether a text is a table without headings that is known."""
-    lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")][:20]
-    lines = lines[:-1] or lines
-    return bool(lines) and any(all(form.match(line) for line in lines) for form in (_BYTES, _RATES))
 
 
 def trace(file: Path, options: Options) -> Trace:
     """Reads a table."""
     rows = table.rows(file)
     number, first = next(rows)
-    line = " ".join(first)
-    if not options.columns and _BYTES.match(line):
-        return _of_bytes(file, itertools.chain([(number, first)], rows), options)
-    if not options.columns and len(first) == 2 and _RATES.match(",".join(first)):
-        return _of_rates(file, itertools.chain([(number, first)], rows), options)
     if options.columns and all(name.isdecimal() for name in options.columns.values()):
         # Only columns by number: the first row is one of values, unless it cannot be.
         header = [str(n + 1) for n in range(len(first))]
@@ -91,118 +67,8 @@ def _is_value(text: str) -> bool:
     try:
         float(text)
     except ValueError:
-        return text.lower() in table.NONE or _date(text) is not None
+        return text.lower() in table.NONE or date(text) is not None
     return True
-
-
-def _date(text: str) -> float | None:
-    """A date in seconds since 1970; None where it is none that is read."""
-    try:
-        if match := _UNDERSCORED.match(text):
-            found = datetime.strptime(match[0], "%Y.%m.%d_%H.%M.%S")  # noqa: DTZ007 - below
-        else:
-            found = datetime.fromisoformat(text)
-        zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-        return zoned.timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _of_bytes(file: Path, rows: table.Rows, options: Options) -> Trace:
-    """Bytes since the line before: each rate held for the time before its line."""
-    _only_rates(file, options)
-    times, values = array("d"), array("d")
-    began = None
-    last = -math.inf
-    for number, row in table.cells(rows, file, [""] * 6, 5):
-        where = f"{file}, line {number}"
-        at = amount(row[1], f"{where}: the time", 1e15) or 0.0
-        octets = amount(row[4], f"{where}: the bytes", 1e15) or 0.0
-        passed = amount(row[5], f"{where}: the time since the line before", 1e12) or 0.0
-        if at < last:
-            raise _backwards(file, number, last / 1e3, at / 1e3)
-        last = at
-        if began is None:
-            epoch = amount(row[0], f"{where}: the time of day", 1e15) or 0.0
-            began = epoch * _magnitude(epoch)
-        if passed > 0:
-            times.append(max((at - passed) / 1e3, times[-1] if times else -math.inf))
-            values.append(octets * 8e3 / passed)
-    if len(values) < 2:
-        raise AnabranchError(f"{file}: fewer than two lines with bytes and the time they took")
-    found = _of_samples(file, np.array(times), np.array(values), options)
-    found.notes.append("a rate is the bytes of a line over the time since the line before")
-    found.began_s = began
-    return found
-
-
-def _of_rates(file: Path, rows: table.Rows, options: Options) -> Trace:
-    """A rate a row, one each second."""
-    _only_rates(file, options)
-    values = array("d")
-    for number, row in table.cells(rows, file, ["", ""], 1):
-        match = _RATES.match(",".join(row))
-        if match is None:
-            what = harmless(",".join(row)[:40])
-            raise AnabranchError(f"{file}, line {number}: `{what}` is not a rate in bits/sec")
-        unit = _FACTORS[match[1]]
-        value = amount(row[0], f"{file}, line {number}: the rate", MOST_BIT_PER_S / unit)
-        values.append((value or 0.0) * unit)
-    spacing = options.interval_s or 1.0
-    times = np.arange(len(values), dtype=np.float64) * spacing
-    found = _of_samples(file, times, np.array(values), options, spacing)
-    said = "" if options.interval_s else ", as iperf's usual intervals"
-    found.notes.append(f"the rows have no times: each is taken to be {spacing:g} s{said}")
-    return found
-
-
-def _only_rates(file: Path, options: Options) -> None:
-    if set(options.take) - {"rate"}:
-        raise AnabranchError(f"{file}: the table has rates alone; leave --take out")
-    if options.where:
-        raise AnabranchError(f"{file}: the table has no headings; --where does not go with it")
-
-
-def _of_samples(
-    file: Path, times: Vector, values: Vector, options: Options, spacing: float | None = None
-) -> Trace:
-    if not values.any():
-        raise AnabranchError(f"{file}: every rate is 0, so that nothing could be sent")
-    times = times - times[0]
-    notes: list[str] = []
-    spacing = spacing or typical_step(times) or 1.0
-    length = float(times[-1]) + spacing
-    check_length(str(file), length)
-    _note_gaps(times, spacing, notes)
-    window = window_of(len(times), length, options.window_s, notes)
-    there = Direction(rate=steps(times, values, window))
-    title = f"{counted(len(values), 'rate')} over {length:.6g} s"
-    return Trace(title, length, there, notes=notes, spacing_s=spacing)
-
-
-def _note_gaps(times: Vector, spacing: float, notes: list[str]) -> None:
-    further = np.diff(times)
-    gaps = further[further > _GAP * spacing]
-    if len(gaps):
-        notes.append(
-            f"{counted(len(gaps), 'gap')} in the times, the longest of {gaps.max():.6g} s: the "
-            "value before a gap holds until it is over"
-        )
-
-
-def _backwards(file: Path, number: int, before: float, after: float) -> AnabranchError:
-    return AnabranchError(
-        f"{file}, line {number}: the time goes back from {before:.12g} s to {after:.12g} s; where "
-        "a table has several runs, choose one with --where"
-    )
-
-
-def _magnitude(value: float) -> float:
-    """The unit of a time since 1970, or of a short one: nobody measured before 1973."""
-    for least, unit in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)):
-        if abs(value) >= least:
-            return unit
-    return 1.0
 
 
 class _Table:
@@ -262,7 +128,7 @@ class _Table:
         length = float(times[-1]) + spacing
         check_length(str(self.file), length)
         notes: list[str] = []
-        _note_gaps(times, spacing, notes)
+        note_gaps(times, spacing, notes)
         title = f"{counted(len(times), 'row')} over {length:.6g} s"
         if self.known is not None:
             title += f" of {self.known.name}"
@@ -303,7 +169,7 @@ class _Table:
             if all(math.isnan(value) for value in values):
                 continue
             if at < last:
-                raise _backwards(self.file, number, last, at)
+                raise backwards(self.file, number, last, at)
             last = at
             self.times.append(at)
             for column, value in zip(others, values, strict=True):
@@ -315,9 +181,9 @@ class _Table:
         except ValueError:
             value = math.nan
         if math.isnan(value):
-            found = _date(text)
+            found = date(text)
         else:
-            found = value * (column.unit if column.unit is not None else _magnitude(value))
+            found = value * (column.unit if column.unit is not None else magnitude(value))
         if found is None or not abs(found) <= 1e12:
             said = harmless(text[:30])
             raise AnabranchError(
@@ -409,7 +275,7 @@ class _Table:
         trips = self._all("rtt", times)
         if "rtt" not in self.values or np.isnan(trips).all():
             return
-        window = self._loss_window(found)
+        window = loss_window(len(times), found, self.options.window_s)
         up, down = (np.isinf(self._all(name, times)) for name in ("rtt", "delay_back"))
         up |= np.isinf(self._all("delay", times))
         if self.known is not None and self.known.has_minus_one:
@@ -435,13 +301,6 @@ class _Table:
 
     def _all(self, name: str, times: Vector) -> Vector:
         return np.array(self.values.get(name, np.full(len(times), np.nan)))
-
-    def _loss_window(self, found: Trace) -> float:
-        spacing = found.spacing_s or 1.0
-        window = self.options.window_s or max(_LOSS_WINDOW_S, _LOSS_WINDOW_PACKETS * spacing)
-        window = max(window, window_of(len(self.times), found.length_s, None, []) or 0.0)
-        window_of(len(self.times), found.length_s, window, found.notes)
-        return window
 
     def _shares(self, times: Vector) -> tuple[Vector, Vector, Vector] | None:
         """The times of rows with a share of losses, the shares, and of how many packets."""
