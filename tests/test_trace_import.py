@@ -241,6 +241,8 @@ def test_other_logs(tmp_path: Path) -> None:
     pings = imported(tmp_path, sets.gnettrack(RATES, pings=True))
     assert pings.mean_rtt_s == pytest.approx(0.042, rel=0.01)
     assert pings.mean_loss == pytest.approx(1 / 120, rel=0.1)
+    assert linked(pings)["delay"] == "20 ms"
+    assert "loss" not in linked(pings)
     alone = imported(tmp_path, sets.gnettrack(RATES, pings=True), take=("rate",))
     assert alone.there.delay is None
     assert alone.there.loss is None
@@ -249,13 +251,16 @@ def test_other_logs(tmp_path: Path) -> None:
 def test_further_columns(tmp_path: Path) -> None:
     log = "time,down_mbps,up_mbps,one_way_ms,loss_pct\n0,10,2,20,0\n1,20,4,30,5\n2,15,3,25,0\n"
     columns = {"rate": "down_mbps", "rate_back": "up_mbps"}
-    trace = imported(tmp_path, log, columns=columns)
+    trace = imported(tmp_path, log, columns=columns, take=("rate", "delay", "loss"))
     link = linked(trace)
     assert link["rate"]["timetable"][1] == ["1 s", "20000 kbit/s"]
     assert link["reverse"]["rate"]["timetable"][1] == ["1 s", "4000 kbit/s"]
     assert link["delay"]["timetable"][1] == ["1 s", "30 ms"]
     assert link["loss"]["probability"]["timetable"][1] == ["1 s", 0.05]
     assert link["reverse"]["loss"] == {"kind": "none"}
+    beside = linked(imported(tmp_path, log, columns=columns))
+    assert beside["delay"] == "20 ms"
+    assert "loss" not in beside
     files = write(trace, tmp_path / "two.toml", mahimahi=True)
     assert [file.name for file in files[2:]] == ["two.trace", "two-back.trace"]
     assert package.load(str(files[1]))
@@ -283,11 +288,39 @@ def test_a_heading_says_its_unit(heading: str, rate: float, tmp_path: Path) -> N
     assert trace.length_s == 2
 
 
-def test_gaps_hold_and_are_said(tmp_path: Path) -> None:
-    log = "time,mbps\n" + "".join(f"{n},10\n" for n in [*range(20), *range(80, 100)])
+def test_the_mean_stands_in_a_gap(tmp_path: Path) -> None:
+    """So the mean over time is that of what was measured."""
+    seen = [*range(20), *range(80, 100)]
+    log = "time,mbps\n" + "".join(f"{n},{30 if n == 19 else 10}\n" for n in seen)
     trace = imported(tmp_path, log)
     assert any("1 gap in the times, the longest of 61 s" in note for note in trace.notes)
-    assert trace.mean_bit_per_s == 10e6
+    assert trace.mean_bit_per_s == pytest.approx(10.5e6)
+    table = linked(trace)["rate"]["timetable"]
+    assert table[1:] == [
+        ["19 s", "30000 kbit/s"],
+        ["20 s", "10500 kbit/s"],
+        ["80 s", "10000 kbit/s"],
+    ]
+
+
+def test_a_logger_on_the_road_has_the_means_of_its_pings(tmp_path: Path) -> None:
+    """Rows each second, a round of pings every 13 s, none for minutes: as in the Irish 5G set."""
+    trips = {n: 80 + 40 * (n % 3) for n in range(5, 900, 13) if not 300 < n < 600}
+    lost = {n: 20 * (n % 4 == 1) for n in trips}
+    rows = [sets.HEAD_GNETTRACK]
+    for n in range(900):
+        at = f"2019.12.14_10.{n // 60:02d}.{n % 60:02d}"
+        ping = f"{trips[n]},70,90,2,{lost[n]}" if n in trips else "-,-,-,-,-"
+        rows.append(f"{at},0,0,0,B,1,5G,-90,-11,7,10,-,{n % 7 * 900},9,D,{ping},B,A,9,1,-1,-")
+    trace = imported(tmp_path, "\n".join(rows), take=("delay", "loss"))
+    mean_s = sum(trips.values()) / len(trips) / 1e3
+    share = sum(lost.values()) / len(lost) / 100
+    assert trace.mean_rtt_s == pytest.approx(mean_s)
+    assert trace.mean_loss == pytest.approx(share)
+    _, run, *_ = write(trace, tmp_path / "road.toml")
+    trip, loss = probed(run, 10)
+    assert trip == pytest.approx(mean_s, rel=0.1)
+    assert loss == pytest.approx(share, rel=0.1)
 
 
 def test_packed_with_gzip(tmp_path: Path) -> None:

@@ -75,14 +75,14 @@ def _of_transfer(file: Path, measured: Measurement, options: Options, notes: lis
     check_length(str(file), length)
     there = Direction()
     window = window_of(len(times), length, options.window_s, notes)
-    there.rate = steps(times, rates.bit_per_s, window)
+    there.rate = steps(times, rates.bit_per_s, window_s=window)
     notes.append(f"rates are {rates.what}")
     back = None
     if measured.back is not None and measured.back.rates is not None:
         ways = measured.back.rates
         back_times = _begins(file, ways, options)
         window = window_of(len(back_times), length, options.window_s, notes)
-        back = Direction(rate=steps(back_times, ways.bit_per_s, window))
+        back = Direction(rate=steps(back_times, ways.bit_per_s, window_s=window))
         length = max(length, float(back_times[-1]) + spacing)
     delays = measured.delays
     if delays is not None and delays.absolute and options.takes("delay"):
@@ -192,11 +192,11 @@ def _take_delays(
     found: Trace, delays: Delays, ways_back: Delays | None, at: Vector, options: Options
 ) -> None:
     window = window_of(len(at), found.length_s, options.window_s, found.notes)
-    series = steps(at, delays.seconds, window)
+    series = steps(at, delays.seconds, window_s=window)
     if ways_back is not None and len(ways_back.seconds) == len(delays.seconds):
         found.there.delay = series
         found.back = found.back or Direction()
-        found.back.delay = steps(at, ways_back.seconds, window)
+        found.back.delay = steps(at, ways_back.seconds, window_s=window)
         found.mean_rtt_s = mean_of(delays.seconds + ways_back.seconds)
         return
     if delays.legs == 2:
@@ -223,7 +223,7 @@ def _take_losses(
             return None
         if isinstance(part, LossCounts):
             return _counted(part, found.notes)
-        return steps(at, part.lost.astype(float), window)
+        return steps(at, part.lost.astype(float), window_s=window)
 
     series = shares(losses, times)
     if losses.round_trip:

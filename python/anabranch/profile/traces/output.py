@@ -21,7 +21,7 @@ MOST_OPPORTUNITIES = 20_000_000
 _LEAST_BIT_PER_S = 1.0
 """A slower link is one that stands still: a scenario has no rate below this."""
 _MOST_BIT_PER_S = 1e13
-_LONGEST_RUN_S = 600.0
+_LONGEST_DOWNLOAD_S, _LONGEST_PROBING_S = 600.0, 86_400.0
 """How long a first scenario takes at most, in seconds."""
 _REST_S = 10.0
 """How long a run may go on for what is on its way, in seconds."""
@@ -242,14 +242,14 @@ def delivery_text(trace: Trace, of: Origin, times_ms: Vector) -> str:
 
 
 def scenario(trace: Trace, name: str, ends: tuple[str, str], file: str) -> str:
-    """A first scenario over the link: probes where it has delays or losses, else a download."""
-    has_packets = trace.there.delay is not None or trace.there.loss is not None
+    """A first scenario over the link: a download where it has a rate, else probes."""
+    has_rate = trace.there.rate is not None or trace.there.opportunities_ms is not None
     lines = [
         f"# A first scenario over the link of {comment(file)}. Change its flows, or use that file",
         "# in a scenario of your own.",
     ]
-    lasts = min(trace.length_s, _LONGEST_RUN_S)
-    if has_packets:
+    lasts = min(trace.length_s, _LONGEST_DOWNLOAD_S if has_rate else _LONGEST_PROBING_S)
+    if not has_rate:
         lines.append("# The mean delays of both flows together are the mean round trip.")
     if lasts < trace.length_s:
         lines.append(f"# The trace has {trace.length_s:.6g} s; a longer run takes more of it.")
@@ -261,7 +261,7 @@ def scenario(trace: Trace, name: str, ends: tuple[str, str], file: str) -> str:
         "[run]",
         f'duration = "{fixed(lasts + _REST_S, 6)} s"',
     ]
-    if not has_packets:
+    if has_rate:
         lines += [
             "",
             "[flows.download]",

@@ -16,6 +16,10 @@ LONGEST_S = 1e9
 _LOSS_WINDOW_S = 1.0
 _LOSS_WINDOW_PACKETS = 10
 """Losses are shares of at least this long, and of at least this many packets."""
+_LATE = 1.2
+"""A round of pings that is later than this many usual steps is late."""
+_GAP, _SHORTEST_GAP_S = 5.0, 1.0
+"""A gap is longer than this many usual steps, and than this, in seconds."""
 _INSTANT_S = 1e-6
 """Times in a timetable are whole microseconds."""
 
@@ -89,7 +93,7 @@ def constant(value: float) -> Series:
 
 
 def steps(
-    times_s: Vector, values: Vector, window_s: float | None = None, weights: Vector | None = None
+    times_s: Vector, values: Vector, weights: Vector | None = None, window_s: float | None = None
 ) -> Series:
     """The means of what was measured in each window, or at one moment.
 
@@ -111,6 +115,39 @@ def steps(
     at, means = at[changes], means[changes]
     at[0] = 0.0
     return Series(at, means)
+
+
+def without_gaps(
+    times_s: Vector,
+    values: Vector,
+    length_s: float,
+    weights: Vector | None = None,
+    *,
+    is_probed: bool = False,
+) -> tuple[Vector, Vector, Vector]:
+    """What was measured, its weights, and the mean of the log where nothing was.
+
+    So the mean over time is that of the log: the value before a gap would else count for all of it.
+    Rounds of pings (`is_probed`) take longer when some are lost: what is late counts no longer.
+    """
+    weights = np.ones(len(values)) if weights is None else weights
+    usual = typical_step(times_s)
+    if usual is None:
+        return times_s, values, weights
+    further = np.append(times_s[1:], length_s) - times_s
+    longest = max(_LATE * usual, _SHORTEST_GAP_S) if is_probed else gap_after(usual)
+    at = np.flatnonzero(further > longest)
+    mean = float(np.average(values, weights=weights)) if weights.any() else 0.0
+    return (
+        np.insert(times_s, at + 1, times_s[at] + usual),
+        np.insert(values, at + 1, mean),
+        np.insert(weights, at + 1, np.median(weights)),
+    )
+
+
+def gap_after(spacing_s: float) -> float:
+    """The least length of a gap, where this is the usual time between two values."""
+    return max(_GAP * spacing_s, _SHORTEST_GAP_S)
 
 
 def window_of(

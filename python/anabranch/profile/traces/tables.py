@@ -26,6 +26,7 @@ from .series import (
     Series,
     Trace,
     check_length,
+    constant,
     halves,
     loss_window,
     mean_of,
@@ -33,6 +34,7 @@ from .series import (
     steps,
     typical_step,
     window_of,
+    without_gaps,
 )
 from .times import backwards, date, magnitude, note_gaps
 
@@ -137,14 +139,17 @@ class _Table:
         found = Trace(title, length, Direction(), None, notes, spacing_s=spacing)
         found.began_s = began if began > _EARLIEST_S else None
         self._take_rates(found, times)
-        self._take_delays(found, times)
-        self._take_losses(found, times)
+        if found.there.rate is not None and not self.options.take:
+            self._take_least(found, times)
+        else:
+            self._take_delays(found, times)
+            self._take_losses(found, times)
         if found.there == Direction() and found.back is None:
             raise AnabranchError(f"{self.file}: no row has a value of what is to be taken")
-        if found.there.rate is not None and found.there.delay is not None:
+        if found.there.rate is not None and "delay" in self.options.take:
             notes.append(
-                "delays were measured beside other data, whose queue may be in them: a scenario's "
-                "own load adds its queue; `--take rate` leaves them out"
+                "delays were measured beside the data, with its queue in them: a scenario's own "
+                "data adds its queue"
             )
         return found
 
@@ -220,6 +225,14 @@ class _Table:
         use = np.isfinite(values)
         return (times[use], values[use]) if use.any() else None
 
+    def _steps(
+        self, samples: tuple[Vector, Vector], found: Trace, *, is_probed: bool = True
+    ) -> Series:
+        times, values = samples
+        window = window_of(len(times), found.length_s, self.options.window_s, found.notes)
+        every = without_gaps(times, values, found.length_s, is_probed=is_probed)
+        return steps(*every, window)
+
     def _take_rates(self, found: Trace, times: Vector) -> None:
         for name in ("rate", "rate_back"):
             samples = self._samples(name, times)
@@ -227,22 +240,42 @@ class _Table:
                 continue
             if not samples[1].any():
                 raise AnabranchError(f"{self.file}: every rate is 0, so that nothing could be sent")
-            window = window_of(len(samples[0]), found.length_s, self.options.window_s, found.notes)
-            series = steps(*samples, window)
+            series = self._steps(samples, found, is_probed=False)
             if name == "rate":
                 found.there.rate = series
             else:
                 found.back = found.back or Direction()
                 found.back.rate = series
 
+    def _take_least(self, found: Trace, times: Vector) -> None:
+        """Beside rates: the least delay, without the queue of the data that was measured."""
+        trips = self._samples("rtt", times)
+        there, back = self._samples("delay", times), self._samples("delay_back", times)
+        if trips is not None:
+            found.mean_rtt_s = mean_of(trips[1])
+            found.there.delay = constant(float(trips[1].min()) / 2)
+        elif there is not None:
+            found.there.delay = constant(float(there[1].min()))
+            if back is not None:
+                found.back = found.back or Direction()
+                found.back.delay = constant(float(back[1].min()))
+        if found.there.delay is not None:
+            half = ", halved" if trips is not None else ""
+            found.notes.append(
+                "delays were measured beside the data, with its queue in them: the link's delay is "
+                f"the least of them{half}; `--take delay loss` has them over time, without rates"
+            )
+        if (shares := self._shares(times)) is not None:
+            found.mean_loss = float(np.average(shares[1], weights=shares[2]))
+            found.notes.append(
+                "losses are left out, since a full queue of the path may have made them; "
+                "`--take delay loss` has them"
+            )
+
     def _take_delays(self, found: Trace, times: Vector) -> None:
         wanted = self.options.takes("delay")
         trips = self._samples("rtt", times)
         there, back = self._samples("delay", times), self._samples("delay_back", times)
-
-        def series(samples: tuple[Vector, Vector]) -> Series:
-            window = window_of(len(samples[0]), found.length_s, self.options.window_s, found.notes)
-            return steps(*samples, window)
 
         if trips is not None:
             found.mean_rtt_s = mean_of(trips[1])
@@ -254,12 +287,12 @@ class _Table:
                 "the clocks of both ends disagree, so the one-way delays are not used"
             )
         if there is not None and agree and (back is not None or trips is None):
-            found.there.delay = series(there)
+            found.there.delay = self._steps(there, found)
             if back is not None:
                 found.back = found.back or Direction()
-                found.back.delay = series(back)
+                found.back.delay = self._steps(back, found)
         elif trips is not None:
-            found.there.delay = halves(series(trips))
+            found.there.delay = halves(self._steps(trips, found))
             found.notes.append("each way has half of the round trip")
 
     def _take_losses(self, found: Trace, times: Vector) -> None:
@@ -269,7 +302,10 @@ class _Table:
         if shares is not None:
             at, values, weights = shares
             found.mean_loss = float(np.average(values, weights=weights))
-            series = steps(at, values, self.options.window_s, weights)
+            window = window_of(len(at), found.length_s, self.options.window_s, found.notes)
+            series = steps(
+                *without_gaps(at, values, found.length_s, weights, is_probed=True), window
+            )
             self._share_losses(found, series, "of its row", is_of_round_trip="rtt" in self.columns)
             return
         trips = self._all("rtt", times)
@@ -281,12 +317,12 @@ class _Table:
         if self.known is not None and self.known.has_minus_one:
             found.mean_loss = float((up | down).mean())
             if up.any():
-                found.there.loss = steps(times, up.astype(float), window)
+                found.there.loss = steps(times, up.astype(float), window_s=window)
             if found.back is None and (up.any() or down.any()):
                 # Both ways have half of the round trip.
                 found.back = Direction(delay=found.there.delay)
             if found.back is not None and down.any():
-                found.back.loss = steps(times[~up], down[~up].astype(float), window)
+                found.back.loss = steps(times[~up], down[~up].astype(float), window_s=window)
             found.notes.append(
                 f"losses are shares over {window:g} s, of each way by itself; those of which the "
                 "set does not say it were on the way there"
@@ -296,7 +332,7 @@ class _Table:
         if not lost.any() and "sequence" not in self.values:
             return  # what was not answered may have no row
         found.mean_loss = float(lost.mean())
-        series = steps(at, lost.astype(float), window)
+        series = steps(at, lost.astype(float), window_s=window)
         self._share_losses(found, series, f"over {window:g} s", is_of_round_trip=True)
 
     def _all(self, name: str, times: Vector) -> Vector:

@@ -10,11 +10,10 @@ from anabranch.errors import AnabranchError
 from anabranch.support.wording import counted
 
 from ..intervals import Vector
+from .series import gap_after
 
 _UNDERSCORED = re.compile(r"(\d{4})\.(\d\d)\.(\d\d)_(\d\d)\.(\d\d)\.(\d\d)")
 """Times of G-NetTrack: 2019.12.14_10.16.30."""
-_GAP = 5.0
-"""A gap is longer than this many usual steps."""
 
 
 def date(text: str) -> float | None:
@@ -33,11 +32,11 @@ def date(text: str) -> float | None:
 def note_gaps(times: Vector, spacing: float, notes: list[str]) -> None:
     """Says how many gaps there are, if there are any."""
     further = np.diff(times)
-    gaps = further[further > _GAP * spacing]
+    gaps = further[further > gap_after(spacing)]
     if len(gaps):
         notes.append(
             f"{counted(len(gaps), 'gap')} in the times, the longest of {gaps.max():.6g} s: the "
-            "value before a gap holds until it is over"
+            "mean of the log stands in a gap"
         )
 
 

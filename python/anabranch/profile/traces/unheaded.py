@@ -15,7 +15,15 @@ from anabranch.support.wording import counted, harmless
 from ..intervals import Vector
 from ..logs import table
 from .options import Options
-from .series import Direction, Trace, check_length, steps, typical_step, window_of
+from .series import (
+    Direction,
+    Trace,
+    check_length,
+    steps,
+    typical_step,
+    window_of,
+    without_gaps,
+)
 from .times import backwards, magnitude, note_gaps
 
 _BYTES = re.compile(r"^\s*\d+\s+\d+\s+\S+\s+\S+\s+-?\d+\s+-?\d+\s*$")
@@ -114,6 +122,7 @@ def _of_samples(
     check_length(str(file), length)
     note_gaps(times, spacing, notes)
     window = window_of(len(times), length, options.window_s, notes)
-    there = Direction(rate=steps(times, values, window))
+    every, means, _ = without_gaps(times, values, length)
+    there = Direction(rate=steps(every, means, window_s=window))
     title = f"{counted(len(values), 'rate')} over {length:.6g} s"
     return Trace(title, length, there, notes=notes, spacing_s=spacing)
