@@ -53,6 +53,10 @@ NOT_RUN = {
         "compare": "needs the runs of a loop of the shell; tests/test_compare_runs.py"
     },
     "studies.md": {"": "tests/test_studies_docs.py runs all of them"},
+    "traces.md": {
+        "trace": "needs a log or a set of the reader's; tests/test_trace_import.py has some",
+        "run sky-run.toml": "of what that command writes",
+    },
     "testbed.md": {"testbed": KERNEL, "": "needs a scenario of the reader's and what a kernel did"},
     "virtual-kernel.md": {"emulate": KERNEL},
     "which-multipath.md": {

@@ -35,6 +35,7 @@ from anabranch import (
     virtual,
 )
 from anabranch.emulate import testbed
+from anabranch.profile import traces
 from conftest import ROOT, no_emulation, no_kernel
 
 PUBLIC = {
@@ -78,7 +79,14 @@ def test_a_name_has_examples_that_run(name: str) -> None:
         assert_runs(test)
 
 
-ENTRIES = (advise.advise, compare.compare, drill.run_script, explain.explain, profile.measure)
+ENTRIES = (
+    advise.advise,
+    compare.compare,
+    drill.run_script,
+    explain.explain,
+    profile.measure,
+    traces.import_trace,
+)
 """What the other folders of the package are entered by. Their folders are no part of `anabranch`'s
 own names, and their objects come from these functions. `plugins` has tests/test_plugins.py.
 """
@@ -131,6 +139,7 @@ FOLDERS = (
     plugins,
     profile,
     sctp,
+    traces,
     virtual,
 )
 

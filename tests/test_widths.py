@@ -57,6 +57,7 @@ NOT_RUN = {
     "sweep my-sweep.toml --out mine --dask": CLUSTER,
     "sweep my-sweep.toml --out mine --merge": READERS,
     "testbed": KERNEL,
+    "trace": "needs logs of the reader's; tests/test_trace_import.py has such commands",
     "validate scenarios/*.toml": "a pattern that the shell replaces",
 }
 """The beginnings of examples that do not run here, with the reason."""

@@ -42,6 +42,7 @@ from . import (  # noqa: F401 - each adds its command
     sctp,
     sweep,
     testbed,
+    trace,
     validate,
 )
 from .app import app

@@ -4,7 +4,6 @@
 scenario, as a line for tc-netem and as JSON, `figures` draws it.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -12,15 +11,9 @@ from pathlib import Path
 from anabranch.errors import AnabranchError
 from anabranch.support import capture, reading
 
-from . import logs, main_flow, pair
+from . import kinds, logs, main_flow, pair
 from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
-
-_PROFILE = re.compile(r"^# Path profile of |^\[links\.", re.MULTILINE)
-"""Matches the text of a path file."""
-
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0", b"PK\3\4", b"7z\xbc\xaf")
-"""The first bytes of packed files: gzip, Zstandard, bzip2, xz, ZIP, 7z."""
 
 __all__ = ["Estimate", "Measurement", "Profile", "estimate", "is_log", "measure"]
 
@@ -37,7 +30,7 @@ def measure(
     files
         One file, or two captures of the same traffic, with the sender's first.
     progress
-        Called for each capture; gives a function that is told how many of its bytes have been read.
+        Called for each file; gives a function that is told how many of its bytes have been read.
     interfaces
         The interfaces to read in captures that have several: one name, or for a single capture two,
         with the sender's first; for two captures, one of each.
@@ -61,7 +54,7 @@ def measure(
     """
     if not 1 <= len(files) <= 2:
         raise AnabranchError(f"{len(files)} files; give one, or two captures of the same traffic")
-    readers = [_reader(file) for file in files]
+    readers = [kinds.reader(file) for file in files]
     if len(files) == 2 and any(readers):
         raise AnabranchError("two files have to be captures of the same traffic, one of each end")
     if len(files) == 2 and files[0].samefile(files[1]) and len(interfaces) < 2:
@@ -71,7 +64,8 @@ def measure(
         )
     _check_interfaces(files, interfaces, is_capture=readers[0] is None)
     if readers[0] is not None:
-        return readers[0].read(files[0])
+        with reading.watched(progress):
+            return readers[0].read(files[0])
     # Two interfaces of one file count as two captures.
     places = list(zip_longest(files * max(1, len(interfaces) // len(files)), interfaces))
     captures = [
@@ -111,28 +105,3 @@ def _check_interfaces(files: list[Path], interfaces: Sequence[str], *, is_captur
         raise AnabranchError(
             f"{len(interfaces)} interfaces; give one or two of a capture, or one of each of two"
         )
-
-
-def _reader(file: Path) -> logs.Reader | None:
-    """The reader of a log; None for a capture."""
-    if file.exists() and not file.is_file():
-        raise AnabranchError(f"{file}: not a file")
-    with file.open("rb") as stream:
-        head = stream.read(4096)
-    if not head:
-        raise AnabranchError(f"{file}: the file is empty")
-    if capture.is_capture(file):
-        return None
-    if _PROFILE.search(head.decode("utf-8", errors="replace")):
-        raise AnabranchError(
-            f"{file}: a path profile or a scenario, not a measurement; "
-            "`anabranch advise --paths` and `include` of a scenario take it as it is"
-        )
-    if (reader := logs.reader_of(file)) is not None:
-        return reader
-    if head.startswith(_PACKED):
-        raise AnabranchError(f"{file}: compressed; unpack it first")
-    raise AnabranchError(
-        f"{file}: neither a capture (pcap, pcapng, snoop, ERF) nor a log that is read: "
-        f"{logs.names()}"
-    )

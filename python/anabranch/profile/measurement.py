@@ -69,6 +69,8 @@ class LossCounts:
     is_estimate: bool = False
     round_trip: bool = False
     spacing_s: None = None
+    times_s: Vector | None = None
+    """When each interval began, where that is known."""
 
     @property
     def sent(self) -> int:
@@ -93,6 +95,8 @@ class Rates:
     is_mean: bool = False
     """Whether the rate changes by itself, so that its mean counts; else it is the median."""
     packet_octets: float = 1500.0
+    times_s: Vector | None = None
+    """When each interval began, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +146,5 @@ class Measurement:
     jitters: Jitters | None = None
     back: "Measurement | None" = None
     """The other direction, where it was measured by itself."""
+    began_s: float | None = None
+    """When it began, in seconds since 1970, where the log says it."""

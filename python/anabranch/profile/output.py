@@ -63,8 +63,8 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     out
         Where the text will be written; names of files in it are relative to its folder.
     """
-    lines = [f"# Path profile of {_comment(profile.measurement.title)}."]
-    lines += [f"# {_comment(note)}." for note in [*profile.measurement.notes, *missing(profile)]]
+    lines = [f"# Path profile of {comment(profile.measurement.title)}."]
+    lines += [f"# {comment(note)}." for note in [*profile.measurement.notes, *missing(profile)]]
     if (directions := direction(profile, ends)) is not None:
         lines.append(f"# {directions}.")
     lines += [
@@ -84,18 +84,18 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     if profile.back is not None:
         lines += _back_lines(profile.back)
     lines += ["", f"[paths.{name}]", f'via = ["{name}"]']
-    return "\n".join(part for line in lines for part in _folded(line)) + "\n"
+    return "\n".join(part for line in lines for part in folded(line)) + "\n"
 
 
-def _folded(line: str) -> list[str]:
+def folded(line: str) -> list[str]:
     """A line of the file, a comment folded to the width of a terminal.
 
     TOML gives a value one line; a comment behind one that has no room for it stands above it.
     `anabranch advise` joins what is folded here (`advise/paths.py`), since it reads some comments.
     """
-    value, sign, comment = line.partition("  # ")
+    value, sign, said = line.partition("  # ")
     if sign and not line.startswith("#") and len(line) > _WIDTH:
-        return [*_folded(f"# {comment}"), value]
+        return [*folded(f"# {said}"), value]
     if not line.startswith("# "):
         return [line]
     return textwrap.wrap(
@@ -118,7 +118,7 @@ def _rate_lines(profile: Profile, out: Path | None) -> list[str]:
         return ["# rate: not measured"]
     text = f'rate = "{_texts(rate, 1e6)[0]} Mbit/s"'
     if profile.rate_is_bound:
-        return [f"# {text}  # at least, so there is no limit here: {_comment(rate.how)}"]
+        return [f"# {text}  # at least, so there is no limit here: {comment(rate.how)}"]
     return [text + _sure(rate, "Mbit/s", 1e6)]
 
 
@@ -129,7 +129,7 @@ def _delay_lines(profile: Profile) -> list[str]:
     elif profile.delay_is_bound:
         value = _texts(profile.delay_s, 1e-3)[0]
         lines.append(
-            f'# delay = "{value} ms"  # at most: {_comment(profile.delay_s.how)}; say what it is'
+            f'# delay = "{value} ms"  # at most: {comment(profile.delay_s.how)}; say what it is'
         )
     else:
         value = f'delay = "{_texts(profile.delay_s, 1e-3)[0]} ms"'
@@ -146,7 +146,7 @@ def _loss_lines(profile: Profile) -> list[str]:
         return ["# loss: not measured"]
     mean = profile.mean_loss
     seen = f"{profile.losses.count} of {profile.losses.sent} lost"
-    how = _comment(measured.what) + (", an estimate" if measured.is_estimate else "")
+    how = comment(measured.what) + (", an estimate" if measured.is_estimate else "")
     what = f"# loss: {seen} ({how})"
     if profile.losses.count == 0:
         return [f"{what}; with 95 % below {_digits(mean.interval[1] * 100, 2)} %, {_ALLOWED}"]
@@ -383,7 +383,7 @@ def netem(
         if not part:
             continue
         # `replace` rather than `add`, which a device refuses that has a qdisc at its root.
-        lines += _folded(
+        lines += folded(
             f"# on {start}, for what it sends to {end}; undo: tc qdisc del dev {device} root"
         )
         if (
@@ -392,7 +392,7 @@ def netem(
             and isinstance(profile.loss, TimedFit)
             and profile.loss.model != "bernoulli"
         ):
-            lines += _folded(
+            lines += folded(
                 "# netem's chain counts packets: this one is for a packet every "
                 f"{NETEM_PACKET_S * 1e3:.0f} ms, and lasts less with more of them"
             )
@@ -638,7 +638,7 @@ def _counts(lengths: Iterable[int]) -> dict[str, int]:
 
 def _sure(estimate: Estimate, unit: str, scale: float) -> str:
     _, low, high = _texts(estimate, scale)
-    return f"  # [{low}, {high}]{f' {unit}' if unit else ''}: {_comment(estimate.how)}"
+    return f"  # [{low}, {high}]{f' {unit}' if unit else ''}: {comment(estimate.how)}"
 
 
 def _percent(estimate: Estimate) -> str:
@@ -646,7 +646,7 @@ def _percent(estimate: Estimate) -> str:
     return f"{value} % [{low}, {high}]"
 
 
-def _comment(text: str) -> str:
+def comment(text: str) -> str:
     """A text for a comment, without line breaks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
@@ -657,10 +657,11 @@ def _digits(value: float, digits: int = 4) -> str:
         return "–"
     if abs(value) < 1e-6:
         return "0"
-    return _fixed(value, max(digits - 1 - math.floor(math.log10(abs(value))), 0))
+    return fixed(value, max(digits - 1 - math.floor(math.log10(abs(value))), 0))
 
 
-def _fixed(value: float, places: int) -> str:
+def fixed(value: float, places: int) -> str:
+    """A number with up to this many decimal places, without zeros at its end."""
     text = f"{value:.{min(places, 9)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -672,4 +673,4 @@ def _texts(estimate: Estimate, scale: float) -> tuple[str, str, str]:
     if not high - low > 1e-9 * abs(high):
         return _digits(value, 6), _digits(low, 6), _digits(high, 6)
     places = max(1 - math.floor(math.log10(high - low)), 0)
-    return _fixed(value, places), _fixed(low, places), _fixed(high, places)
+    return fixed(value, places), fixed(low, places), fixed(high, places)

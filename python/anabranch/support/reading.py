@@ -5,8 +5,9 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -25,8 +26,25 @@ MOST_SECONDS = 1e5
 MOST_BIT_PER_S = 1e15
 """The highest rate that is believed."""
 
+_LINES_A_REPORT = 4096
+
+Watch = Callable[[Path], Callable[[int], None]]
+"""Asked for each file for a function that is told how many of its bytes have been read."""
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
 _GZIP = b"\x1f\x8b"
 _UNPACKING = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+@contextmanager
+def watched(watch: Watch | None) -> Iterator[None]:
+    """Within this context it is reported how far the lines of a file have been read."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
 
 
 def head(file: Path) -> str:
@@ -45,11 +63,16 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text in UTF-8 or UTF-16, packed with gzip or not, with their numbers."""
     with opened(file) as stream:
         encoding = _encoding(stream.read(2))
+    watch = _watch.get()
+    report = None if watch is None else watch(file)
     with opened(file) as binary:
+        packed = getattr(binary, "fileobj", binary)
         text = io.TextIOWrapper(binary, encoding=encoding, errors="replace")
         number = 0
         while True:
             number += 1
+            if report is not None and number % _LINES_A_REPORT == 0:
+                report(packed.tell())
             line = text.readline(MOST_LINE + 1)
             if not line:
                 return

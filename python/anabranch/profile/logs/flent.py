@@ -12,6 +12,7 @@ import numpy as np
 from anabranch.errors import AnabranchError
 from anabranch.support.reading import MOST_BIT_PER_S, MOST_SECONDS, amount, at, items, tree
 
+from ..intervals import Vector
 from ..measurement import Measurement, Rates
 from . import transfer
 from .rounds import Rounds, measurement
@@ -53,16 +54,18 @@ def read(file: Path) -> Measurement:
     packet = transfer.packet_octets(_MSS)
     round_trips = [] if pings is None or pings.delays is None else pings.delays.seconds.tolist()
     found = {}
-    for way, values in rates.items():
-        if values is None:
+    for way, measured in rates.items():
+        if measured is None:
             continue
+        values, times = measured
         scaled = values * packet / _MSS
         full = bool(round_trips) and transfer.is_full(
             round_trips, min(round_trips), packet * 8 / float(np.median(scaled))
         )
         found[way] = Rates(
-            scaled, f"{way}s of TCP with their headers", is_bound=not full, packet_octets=packet
-        )
+            scaled, f"{way}s of TCP with their headers", is_bound=not full,
+            packet_octets=packet, times_s=times,
+        )  # fmt: skip
         if not full:
             notes.append(f"no ping shows a standing queue: the {way} is at least this fast")
     if len(found) == 2 and not found["upload"].is_bound:
@@ -118,8 +121,8 @@ def _pings(file: Path, result: dict[str, Any]) -> Measurement | None:
     return None
 
 
-def _rates(file: Path, result: dict[str, Any], way: str) -> Any:
-    """The sum of a direction's transfers at each time, in bit/s."""
+def _rates(file: Path, result: dict[str, Any], way: str) -> tuple[Vector, Vector | None] | None:
+    """The sum of a direction's transfers at each time, in bit/s, and those times."""
     rows = [
         items(values)
         for name, values in _series(result).items()
@@ -135,5 +138,12 @@ def _rates(file: Path, result: dict[str, Any], way: str) -> Any:
             if rate is not None:
                 total[index] += rate * 1e6
                 known[index] = True
-    seen = total[known & (total > 0)]
-    return seen if len(seen) else None
+    seen = known & (total > 0)
+    if not seen.any():
+        return None
+    axis = [
+        amount(value, f"{file}: of `x_values` a value", 1e9)
+        for value in items(result.get("x_values"))
+    ]
+    times = np.array(axis[: len(total)], dtype=float) if None not in axis else np.array([])
+    return total[seen], times[seen] if len(times) == len(total) else None

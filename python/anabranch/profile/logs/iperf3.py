@@ -1,5 +1,6 @@
 """iperf3 `--json` of either end, TCP or UDP (esnet/iperf, iperf_api.c and iperf_tcp.c)."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def read(file: Path) -> Measurement:
     measured = _udp(file, result, notes) if is_udp else _tcp(file, result, notes)
     if measured.rates is None and measured.losses is None:
         raise AnabranchError(f"{file}: no data arrived, so there is nothing to estimate")
-    return measured
+    stamp = at(result, "start", "timestamp", "timesecs")
+    return replace(measured, began_s=amount(stamp, f"{file}: `timesecs`", 1e12))
 
 
 def _sums(result: dict[str, Any]) -> list[Any]:
@@ -54,7 +56,14 @@ def _column(sums: list[Any], key: str, file: Path, most: float) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _rates(sums: list[Any], end: Any, file: Path) -> list[float]:
+def _begins(sums: list[Any], file: Path) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+    """When each of these intervals began, in seconds; None where not all of them say it."""
+    found = _column(sums, "start", file, 1e7)
+    return np.array(found) if found and len(found) == len(sums) else None
+
+
+def _rates(sums: list[Any], end: Any, file: Path) -> tuple[list[float], list[Any]]:
+    """The rates, and the intervals that they are of; none where only the end has one."""
     # A last interval that is much shorter than the others has too little in it.
     longest = max(_column(sums, "seconds", file, MOST_SECONDS), default=0.0)
     whole = [
@@ -62,8 +71,11 @@ def _rates(sums: list[Any], end: Any, file: Path) -> list[float]:
         for each in sums
         if (amount(at(each, "seconds"), f"{file}: `seconds`", MOST_SECONDS) or 0) >= longest / 2
     ]
+    whole = [each for each in whole if at(each, "bits_per_second") is not None]
     values = _column(whole, "bits_per_second", file, MOST_BIT_PER_S)
-    return values or _column([end], "bits_per_second", file, MOST_BIT_PER_S)
+    return (
+        (values, whole) if values else (_column([end], "bits_per_second", file, MOST_BIT_PER_S), [])
+    )
 
 
 def _is_ipv6(result: dict[str, Any]) -> bool:
@@ -80,7 +92,7 @@ def _tcp(file: Path, result: dict[str, Any], notes: list[str]) -> Measurement:
     mss = mss or 1448.0
     packet = transfer.packet_octets(mss, is_ipv6=_is_ipv6(result))
     round_trips, least = _round_trips(file, result)
-    values = _rates(sums, at(end, "sum_received"), file)
+    values, intervals = _rates(sums, at(end, "sum_received"), file)
     rates = None
     if any(values):
         scaled = np.array(values) * packet / mss
@@ -92,6 +104,7 @@ def _tcp(file: Path, result: dict[str, Any], notes: list[str]) -> Measurement:
             f"payload of TCP with {packet - mss:.0f} bytes of headers in each packet, by interval",
             is_bound=not full,
             packet_octets=packet,
+            times_s=_begins(intervals, file),
         )
         if not full:
             notes.append(
@@ -156,13 +169,16 @@ def _udp(file: Path, result: dict[str, Any], notes: list[str]) -> Measurement:
     if lost and len(lost) == len(sent) and any(sent):
         if any(a > b for a, b in zip(lost, sent, strict=True)):
             raise AnabranchError(f"{file}: more packets lost than sent in an interval")
-        losses = LossCounts(np.array(lost), np.array(sent), "datagrams that did not arrive")
+        losses = LossCounts(
+            np.array(lost), np.array(sent), "datagrams that did not arrive",
+            times_s=_begins(sums, file) if len(lost) == len(sums) else None,
+        )  # fmt: skip
     jitters = [value * 1e-3 for value in _column(rows, "jitter_ms", file, MOST_SECONDS * 1e3)]
     octets = amount(at(result, "start", "test_start", "blksize"), f"{file}: `blksize`", 65_535)
     octets = octets or 1448.0
     headers = 48 if _is_ipv6(result) else 28
     # What arrived: an older client only knows what it has sent, of which the lost are taken off.
-    values = _rates(sums, total, file)
+    values, intervals = _rates(sums, total, file)
     if not sums and losses is not None and total is not received:
         values = [value * (1 - losses.count / losses.sent) for value in values]
     rates = None
@@ -170,7 +186,7 @@ def _udp(file: Path, result: dict[str, Any], notes: list[str]) -> Measurement:
         rates = Rates(
             np.array(values) * (octets + headers) / octets,
             f"datagrams that arrived, with headers of {headers} bytes each", is_bound=True,
-            packet_octets=octets + headers,
+            packet_octets=octets + headers, times_s=_begins(intervals, file),
         )  # fmt: skip
     notes.append(
         "iperf3 sends UDP at a rate of its own: the path has at least what arrived, and losses may "

@@ -51,6 +51,7 @@ class _Seen:
     """Of lost packets: `true_up`, `true_down`, or `true` where nobody knows."""
     sent: int | None = None
     server_received: int | None = None
+    began_s: float | None = None
 
     def add(self, number: int, rtt: float, back: float | None, there: float | None) -> None:
         self.rounds.answer(number, rtt, 9)
@@ -96,6 +97,8 @@ def _tree(file: Path) -> _Seen:
             _signed(at(trip, "delay", way), f"{where} `{way}`") for way in ("receive", "send")
         ]
         seen.add(number, rtt * 1e-9, *one_way)
+    wall = amount(at(result, "stats", "start_time", "wall"), f"{file}: `wall`", 1e19)
+    seen.began_s = wall * 1e-9 if wall else None
     seen.sent = len(seen.rounds)
     # Zero also means that the server did not count.
     seen.server_received = int(received) if received else None
@@ -171,7 +174,10 @@ def _measurement(file: Path, seen: _Seen) -> Measurement:
     way_back = None
     if back is not None or lost_back is not None:
         way_back = Measurement("the way back", delays=back, losses=lost_back)
-    return Measurement(whole.title, delays=delays, losses=losses, back=way_back, notes=notes)
+    return Measurement(
+        whole.title, delays=delays, losses=losses, back=way_back, notes=notes,
+        began_s=seen.began_s,
+    )  # fmt: skip
 
 
 def _losses(

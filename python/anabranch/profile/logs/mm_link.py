@@ -97,6 +97,7 @@ def read(file: Path) -> Measurement:  # noqa: PLR0912 - an event each
             "opportunities to send, mean over the log",
             is_bound=False,
             is_mean=True,
+            times_s=np.arange(len(whole), dtype=float),
         ),
         notes=notes,
     )  # fmt: skip

@@ -129,7 +129,9 @@ def read(file: Path) -> Measurement:
             f"{len(answered)} hosts answered, as to a broadcast; only the answers of "
             f"{host or 'one'} are measured"
         )
-    return measurement(file, [run.rounds(host) for run in runs], notes=notes)
+    stamps = [run.stamps[host][1] for run in runs if host in run.stamps]
+    began_s = min(stamps, default=None)
+    return measurement(file, [run.rounds(host) for run in runs], notes=notes, began_s=began_s)
 
 
 def _runs(file: Path) -> list[_Run]:

@@ -96,6 +96,7 @@ def measurement(
     what: str = "round-trip times of pings",
     unit: str = "ping",
     notes: Sequence[str] = (),
+    began_s: float | None = None,
 ) -> Measurement:
     """The measurement from one or several runs over the same path."""
     runs = [run for run in runs if len(run)]
@@ -119,6 +120,7 @@ def measurement(
             lost, f"{unit}s without an answer", spacing_s=_spacing(runs), round_trip=True
         ),
         notes=said,
+        began_s=began_s,
     )
 
 
