@@ -55,7 +55,9 @@ def import_(
     loss_unit: str | None = None,
     interval: str | None = None,
     window: str | None = None,
-    take: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
+    take: Annotated[
+        tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=True)
+    ] = (),
     mahimahi: Annotated[bool, Flag] = False,
 ) -> None:
     """Turn a log into a link whose rate, delay and losses follow it over time.

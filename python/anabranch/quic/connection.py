@@ -124,8 +124,8 @@ class Stream:
             is_last = place + len(part) == len(content)
             connection._changed.clear()
             # What is handed over as a whole is not copied.
-            is_whole = len(part) == len(data) and isinstance(data, bytes)
-            handed = data if is_whole else bytes(part)
+            is_whole = len(part) == len(content)
+            handed = data if is_whole and isinstance(data, bytes) else bytes(part)
             try:
                 taken = connection._host.write(
                     connection._number, self.number, handed, is_last and end
