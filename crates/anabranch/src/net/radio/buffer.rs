@@ -6,8 +6,12 @@ use anabranch_transport::time::Time;
 use super::served_link::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use crate::net::packets::{Direction, Fate, Held, QueueSample, Release};
-use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
+use crate::net::qdisc::{Discipline, DropTailConfig, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::{MEAN_QUEUE_PACKETS, Sojourns};
+use crate::schedule::Schedule;
+
+/// The buffer that an operator's base station or a phone has for a user.
+const BEARER_PACKETS: u32 = 1_500;
 
 /// What waits at one end of a link.
 #[derive(Debug)]
@@ -56,6 +60,19 @@ impl Buffer {
         })
     }
 
+    /// The queue of a user's bearer in LTE and in NR.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub(super) fn of_bearer(link: &ServedLink<'_>, direction: Direction) -> Result<Self, String> {
+        let packets = Some(Schedule::Constant(BEARER_PACKETS));
+        Self::build(
+            link,
+            direction,
+            &QueueConfig::DropTail(DropTailConfig { packets, ..DropTailConfig::default() }),
+        )
+    }
+
     /// Takes a packet that comes while `serving` bytes are being sent, or releases it with its fate. Gives
     /// whether there are more packets now.
     pub(super) fn accept(&mut self, mut packet: Held, serving: u64, releases: &mut Vec<Release>) -> bool {
@@ -85,6 +102,11 @@ impl Buffer {
     /// A packet leaves the link at this time, in nanoseconds.
     pub(super) fn release(&self, packet: Held, at: u64, fate: Fate) -> Release {
         Release { link: self.link, direction: self.direction, packet, begun: None, at, fate }
+    }
+
+    /// Number of bytes that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.discipline.waiting().bytes
     }
 
     /// Number of packets that wait.

@@ -17,5 +17,5 @@
 mod bearer;
 mod config;
 
-pub(crate) use bearer::{Bearer, SCALARS};
-pub use config::{HarqConfig, LteConfig, RlcMode};
+pub(crate) use bearer::Bearer;
+pub use config::{HarqConfig, LteConfig};
