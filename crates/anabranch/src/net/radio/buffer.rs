@@ -5,7 +5,7 @@ use anabranch_transport::time::Time;
 
 use super::served_link::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::packets::{Direction, Fate, Held, QueueSample, Release};
+use crate::net::packets::{Direction, DropCause, Fate, Held, QueueSample, Release};
 use crate::net::qdisc::{Discipline, DropTailConfig, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::{MEAN_QUEUE_PACKETS, Sojourns};
 use crate::schedule::Schedule;
@@ -99,6 +99,18 @@ impl Buffer {
         packet
     }
 
+    /// A packet is lost because its station is between two cells.
+    pub(super) fn lose(&self, packet: Held, now: u64) -> Release {
+        self.release(packet, now, Fate::Dropped(DropCause::Down))
+    }
+
+    /// Everything that waits is lost for that reason.
+    pub(super) fn lose_all(&mut self, now: u64, releases: &mut Vec<Release>) {
+        while let Some(packet) = self.next(now, releases) {
+            releases.push(self.lose(packet, now));
+        }
+    }
+
     /// A packet leaves the link at this time, in nanoseconds.
     pub(super) fn release(&self, packet: Held, at: u64, fate: Fate) -> Release {
         Release { link: self.link, direction: self.direction, packet, begun: None, at, fate }
@@ -165,7 +177,6 @@ mod tests {
     use anabranch_transport::rng::Streams;
 
     use super::*;
-    use crate::net::DropCause;
     use crate::net::qdisc::CodelConfig;
 
     /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.

@@ -9,7 +9,7 @@ use anabranch_transport::report::Report;
 use anabranch_transport::time::Duration;
 
 use super::buffer::Buffer;
-use super::served_link::{AIR_LOST_PACKETS, MEAN_HELD_MS};
+use super::served_link::{AIR_LOST_PACKETS, MEAN_HELD_MS, check_time};
 use crate::net::packets::{DropCause, Fate, Held, Release};
 
 /// The receiver of one direction; all times in nanoseconds.
@@ -28,8 +28,11 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub(super) fn new(t_reordering: Duration, delay: Duration) -> Self {
-        Self { t_reordering: t_reordering.as_nanos(), delay: delay.as_nanos(), ..Self::default() }
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub(super) fn build(t_reordering: Duration, delay: Duration, key: &str) -> Result<Self, String> {
+        check_time(key, "t_reordering", t_reordering, Duration::from_secs(10))?;
+        Ok(Self { t_reordering: t_reordering.as_nanos(), delay: delay.as_nanos(), ..Self::default() })
     }
 
     /// Releases a packet that arrives at this time.

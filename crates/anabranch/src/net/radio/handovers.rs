@@ -12,6 +12,7 @@ use anabranch_transport::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::net::packets::Direction;
 use crate::schedule::Timeline;
 
 /// When the station changes its cell, and how long nothing is sent then.
@@ -43,7 +44,7 @@ pub(super) struct Handovers {
     /// When the times start over; `u64::MAX` if they do not.
     period: u64,
     gap: u64,
-    pub(super) forwarding: bool,
+    forwarding: bool,
 }
 
 impl Handovers {
@@ -102,6 +103,49 @@ impl Handovers {
         }
         let period = (self.period != u64::MAX && !self.begins.is_empty()).then_some(self.period);
         Timeline::new(steps, period).expect("the times were checked")
+    }
+}
+
+/// The gaps in which one direction loses what waits.
+#[derive(Clone, Debug)]
+pub(super) struct Losses {
+    handovers: Handovers,
+    /// When the next one begins; `u64::MAX` if there is none.
+    next: u64,
+}
+
+impl Losses {
+    /// Only the downlink loses something, and only without forwarding.
+    pub(super) fn new(handovers: &Handovers, direction: Direction) -> Self {
+        let loses = direction == Direction::Forward && !handovers.forwarding;
+        let next = if loses { handovers.next_begin(0) } else { u64::MAX };
+        Self { handovers: handovers.clone(), next }
+    }
+
+    /// Whether a packet is lost that comes now, to a direction in which perhaps none waited.
+    pub(super) fn take(&mut self, now: u64) -> bool {
+        if self.next == u64::MAX {
+            return false;
+        }
+        let is_lost = self.handovers.gap_end(now, now + 1).is_some();
+        if !is_lost {
+            self.next = self.handovers.next_begin(now);
+        }
+        is_lost
+    }
+
+    /// When what waits is lost next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether a gap begins now, so that what waits is lost.
+    pub(super) fn begin(&mut self, now: u64) -> bool {
+        let begins = self.next <= now;
+        if begins {
+            self.next = self.handovers.next_begin(now + 1);
+        }
+        begins
     }
 }
 

@@ -9,6 +9,8 @@ use anabranch_transport::units::Probability;
 
 use super::super::buffer::Buffer;
 use super::super::delivery::Delivery;
+use super::super::drx::Drx;
+use super::super::handovers::{Handovers, Losses};
 use super::super::retransmissions::{Again, Retransmissions, error_rate};
 use super::super::served_link::ServedLink;
 use super::config::{HarqConfig, LteConfig};
@@ -19,6 +21,7 @@ use crate::schedule::Timeline;
 /// A user's link to its base station.
 #[derive(Debug)]
 pub(crate) struct Bearer {
+    drx: Option<Drx>,
     lanes: [Lane; 2],
 }
 
@@ -40,6 +43,11 @@ struct Lane {
     serving: u64,
     harq: Harq,
     delivery: Delivery,
+    losses: Losses,
+    /// Whether it is the downlink, which waits until the station listens.
+    is_downlink: bool,
+    /// When the lane has something to do.
+    due: u64,
 }
 
 /// Blocks that fail, and when they arrive.
@@ -77,6 +85,8 @@ impl Bearer {
     pub(crate) fn build(link: &ServedLink<'_>, config: &LteConfig) -> Result<Self, String> {
         let ServedLink { name, streams, .. } = *link;
         let key = format!("links.{name}.radio");
+        let drx = config.drx.as_ref().map(|drx| Drx::build(drx, &format!("{key}.drx"))).transpose()?;
+        let handovers = Handovers::build(config.handovers.as_ref(), &format!("{key}.handovers"))?;
         let lane = |direction: Direction| {
             let component = format!("link/{name}/{}/radio", direction.name());
             let is_uplink = direction == Direction::Reverse;
@@ -88,7 +98,7 @@ impl Bearer {
             let of_uplink = |time: Duration| if is_uplink { time } else { Duration::ZERO };
             Ok::<_, String>(Lane {
                 buffer: Buffer::of_bearer(link, direction)?,
-                capacity: capacity(rate, &rate_key)?,
+                capacity: capacity(rate, &rate_key, &handovers)?,
                 request_wait: of_uplink(config.request_wait),
                 grant_delay: of_uplink(config.grant_delay),
                 requests: streams.stream(&format!("{component}/requests")),
@@ -97,27 +107,41 @@ impl Bearer {
                 free_at: 0,
                 serving: 0,
                 harq: Harq::build(config, &key, streams.stream(&format!("{component}/blocks")))?,
-                delivery: Delivery::new(
+                delivery: Delivery::build(
                     config.t_reordering,
                     if is_uplink { Duration::ZERO } else { config.downlink_delay },
-                ),
+                    &key,
+                )?,
+                losses: Losses::new(&handovers, direction),
+                is_downlink: !is_uplink,
+                due: u64::MAX,
             })
         };
-        Ok(Self { lanes: [lane(Direction::Forward)?, lane(Direction::Reverse)?] })
+        Ok(Self { lanes: [lane(Direction::Forward)?, lane(Direction::Reverse)?], drx })
     }
 
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
-        self.lanes[port.direction.index()].accept(packet, releases);
+        let now = packet.arrived;
+        self.lanes[port.direction.index()].accept(packet, self.drx.as_mut(), releases);
+        self.schedule(now);
     }
 
     pub(crate) fn next_event(&self) -> Time {
-        Time::from_nanos(self.lanes.iter().map(Lane::next_event).min().unwrap_or(u64::MAX))
+        Time::from_nanos(self.lanes.iter().map(|lane| lane.due).min().unwrap_or(u64::MAX))
     }
 
     /// Lets a direction's server take its next packet.
     pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
         for lane in &mut self.lanes {
-            lane.advance(now, releases);
+            lane.advance(self.drx.as_mut(), now, releases);
+        }
+        self.schedule(now);
+    }
+
+    /// Finds what the lanes have to do next. A packet of one direction can wake the other.
+    fn schedule(&mut self, now: u64) {
+        for lane in &mut self.lanes {
+            lane.due = lane.next_event(self.drx.as_ref(), now);
         }
     }
 
@@ -148,8 +172,12 @@ impl Bearer {
 }
 
 impl Lane {
-    fn accept(&mut self, packet: Held, releases: &mut Vec<Release>) {
+    fn accept(&mut self, packet: Held, drx: Option<&mut Drx>, releases: &mut Vec<Release>) {
         let now = packet.arrived;
+        if self.losses.take(now) {
+            releases.push(self.buffer.lose(packet, now));
+            return;
+        }
         let serving = if now < self.free_at { self.serving } else { 0 };
         if self.buffer.accept(packet, serving, releases) {
             let reported =
@@ -157,17 +185,24 @@ impl Lane {
             // Reports and grants keep their order.
             self.last_grant = self.last_grant.max((reported + self.grant_delay).as_nanos());
             self.grants.push_back(self.last_grant);
-            self.advance(now, releases);
+            self.advance(drx, now, releases);
         }
     }
 
-    /// When the server takes its next packet, in nanoseconds.
-    fn next_event(&self) -> u64 {
-        self.grants.front().map_or(u64::MAX, |&grant| grant.max(self.free_at))
+    /// When the lane has something to do from `now` on, in nanoseconds.
+    fn next_event(&self, drx: Option<&Drx>, now: u64) -> u64 {
+        let Some(&grant) = self.grants.front() else { return u64::MAX };
+        let start = grant.max(self.free_at).max(now);
+        let listens = drx.filter(|_| self.is_downlink && start != u64::MAX);
+        listens.map_or(start, |drx| drx.listens_from(start)).min(self.losses.next())
     }
 
-    fn advance(&mut self, now: u64, releases: &mut Vec<Release>) {
-        while self.next_event() <= now {
+    fn advance(&mut self, mut drx: Option<&mut Drx>, now: u64, releases: &mut Vec<Release>) {
+        if self.losses.begin(now) {
+            self.buffer.lose_all(now, releases);
+            self.grants.clear();
+        }
+        while self.next_event(drx.as_deref(), now) <= now {
             self.grants.pop_front();
             // The discipline may have dropped the packet in the meantime, and then nothing is sent.
             let Some(packet) = self.buffer.next(now, releases) else { continue };
@@ -179,11 +214,16 @@ impl Lane {
                 Departure::Flushed(_) | Departure::Never => u64::MAX,
             };
             (self.free_at, self.serving) = (end, u64::from(packet.size));
-            let mut rate = match &self.capacity {
+            if let Some(drx) = &mut drx
+                && end != u64::MAX
+            {
+                drx.block_begins(now.max((end - 1) / SUBFRAME * SUBFRAME));
+            }
+            let mut varying = match &self.capacity {
                 Capacity::Constant(_) => None,
-                Capacity::Varying(varying) => Some(varying.rate.clone()),
+                Capacity::Varying(varying) => Some(varying.clone()),
             };
-            let sends = |from, to| rate.as_mut().is_none_or(|rate| sends(rate, from, to));
+            let sends = |from, to| varying.as_mut().is_none_or(|varying| sends(varying, from, to));
             let (arrival, is_lost) = self.harq.arrival(now, end, sends);
             releases.push(if is_lost {
                 self.delivery.lose(packet, end, &self.buffer)
@@ -265,22 +305,24 @@ impl Harq {
     }
 }
 
-/// The capacity of a link that is always up, as other states are not allowed with a radio.
-fn capacity(rate: &RateConfig, key: &str) -> Result<Capacity, String> {
+/// The capacity of a link that stands still in the gaps of handovers; other states are not allowed with a
+/// radio.
+fn capacity(rate: &RateConfig, key: &str, handovers: &Handovers) -> Result<Capacity, String> {
     let rate = rate.timeline(key)?;
-    if rate.is_constant() {
+    let up = handovers.sends();
+    if rate.is_constant() && up.is_constant() {
         return Ok(Capacity::Constant(ConstantRate::new(rate.value())));
     }
-    Ok(Capacity::Varying(Varying { rate, up: Timeline::constant(true), flush_when_down: false }))
+    Ok(Capacity::Varying(Varying { rate, up, flush_when_down: false }))
 }
 
-/// Whether a rate is above 0 at any time between two times.
-fn sends(rate: &mut Timeline<u64>, mut from: u64, to: u64) -> bool {
+/// Whether something is sent at any time between two times.
+fn sends(capacity: &mut Varying, mut from: u64, to: u64) -> bool {
     while from < to {
-        if rate.at(from) > 0 {
+        if capacity.rate.at(from) > 0 && capacity.up.at(from) {
             return true;
         }
-        from = rate.until();
+        from = capacity.until();
     }
     false
 }

@@ -5,6 +5,8 @@ use anabranch_transport::units::{Probability, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::drx::DrxConfig;
+use super::super::handovers::HandoverConfig;
 use super::super::retransmissions::RlcMode;
 use crate::net::capacity::RateConfig;
 use crate::schedule::Schedule;
@@ -37,6 +39,12 @@ pub struct LteConfig {
     /// How long packets wait behind one that is lost (RLC's t-Reordering, TS 36.322 section 5.1.2.2); default
     /// "0 s".
     pub t_reordering: Duration,
+    /// When the station listens. By default, it always does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drx: Option<DrxConfig>,
+    /// When the station changes its cell. By default, it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handovers: Option<HandoverConfig>,
 }
 
 impl Default for LteConfig {
@@ -53,6 +61,8 @@ impl Default for LteConfig {
             rlc: RlcMode::default(),
             rlc_delay: Duration::from_millis(60),
             t_reordering: Duration::ZERO,
+            drx: None,
+            handovers: None,
         }
     }
 }

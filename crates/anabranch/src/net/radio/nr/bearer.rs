@@ -8,13 +8,14 @@ use anabranch_transport::units::Probability;
 use super::super::buffer::Buffer;
 use super::super::delivery::Delivery;
 use super::super::drx::Drx;
+use super::super::handovers::Losses;
 use super::super::retransmissions::{Again, Retransmissions, error_rate};
-use super::super::served_link::{ServedLink, check_range};
+use super::super::served_link::{ServedLink, check_range, check_time};
 use super::config::{NrConfig, NrWay};
 use super::slots::{NEVER, Slots};
 use super::transport_block::{MOST_MCS, block_bytes, resource_blocks};
 use super::uplink::Grants;
-use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
+use crate::net::packets::{Direction, Held, Port, QueueSample, Release};
 use crate::schedule::{Schedule, Timeline};
 
 declare! {
@@ -57,9 +58,8 @@ struct Lane {
     retransmissions: Retransmissions,
     rlc_delay: u64,
     delivery: Delivery,
-    /// When the next gap begins in which packets are lost, and when the lane has something to do; in
-    /// nanoseconds.
-    next_loss: u64,
+    losses: Losses,
+    /// When the lane has something to do, in nanoseconds.
     due: u64,
     blocks: u64,
     /// The packets of which a block has the last bytes; empty between blocks.
@@ -173,9 +173,9 @@ impl Lane {
         let is_uplink = direction == Direction::Reverse;
         let harq_key = format!("{key}.harq");
         check_range(&harq_key, "processes", config.harq.processes.into(), 1.0, 32.0)?;
+        check_time(key, "rlc_delay", config.rlc_delay, Duration::from_secs(10))?;
         let draws = link.streams.stream(&format!("link/{}/{}/radio/blocks", link.name, direction.name()));
         let grants = is_uplink.then(|| Grants::build(&config.grants, slots, &format!("{key}.grants")));
-        let handovers = &slots.handovers;
         Ok(Self {
             direction,
             buffer: Buffer::of_bearer(link, direction)?,
@@ -188,8 +188,8 @@ impl Lane {
             error: error_rate(&config.harq.error, &harq_key)?,
             retransmissions: Retransmissions::build(config.harq.transmissions, config.rlc, &harq_key, draws)?,
             rlc_delay: config.rlc_delay.as_nanos(),
-            delivery: Delivery::new(config.t_reordering, Duration::ZERO),
-            next_loss: if is_uplink || handovers.forwarding { u64::MAX } else { handovers.next_begin(0) },
+            delivery: Delivery::build(config.t_reordering, Duration::ZERO, key)?,
+            losses: Losses::new(&slots.handovers, direction),
             due: u64::MAX,
             blocks: 0,
             complete: Vec::new(),
@@ -214,12 +214,9 @@ impl Lane {
 
     fn accept(&mut self, packet: Held, slots: &Slots, releases: &mut Vec<Release>) {
         let now = packet.arrived;
-        if self.next_loss != u64::MAX {
-            if slots.handovers.gap_end(now, now + 1).is_some() {
-                releases.push(self.buffer.release(packet, now, Fate::Dropped(DropCause::Down)));
-                return;
-            }
-            self.next_loss = slots.handovers.next_begin(now);
+        if self.losses.take(now) {
+            releases.push(self.buffer.lose(packet, now));
+            return;
         }
         let was_empty = self.packets() == 0;
         let serving = self.begun.map_or(0, |packet| packet.left);
@@ -236,7 +233,7 @@ impl Lane {
         }
         let slot = self.next_block(slots, drx, now);
         let block = if slot >= NEVER { u64::MAX } else { slots.start(slot) - slots.processing };
-        block.min(self.next_loss)
+        block.min(self.losses.next())
     }
 
     /// The first slot in which a block can be sent that is made at `now` or later.
@@ -256,23 +253,20 @@ impl Lane {
                     slot = slots.from(listens);
                 }
             }
-            (Direction::Reverse, _) => slots.first(first, |slot| {
-                slots.data_symbols(slot, self.direction) > 0
-                    && self.grants.as_ref().is_some_and(|grants| grants.allow(slot))
-            }),
+            (Direction::Reverse, _) => {
+                let Some(grants) = &self.grants else { return NEVER };
+                slots.first(first.max(grants.from()), |slot| {
+                    slots.data_symbols(slot, self.direction) > 0 && grants.allow(slot)
+                })
+            }
         }
     }
 
     /// Makes the block that has to be made now, or loses what waits as a handover begins.
     fn advance(&mut self, slots: &Slots, drx: Option<&mut Drx>, now: u64, releases: &mut Vec<Release>) {
-        if self.next_loss <= now {
-            self.next_loss = slots.handovers.next_begin(now + 1);
-            let begun = self.begun.take().map(|begun| begun.packet);
-            let mut next = begun.or_else(|| self.buffer.next(now, releases));
-            while let Some(packet) = next {
-                releases.push(self.buffer.release(packet, now, Fate::Dropped(DropCause::Down)));
-                next = self.buffer.next(now, releases);
-            }
+        if self.losses.begin(now) {
+            releases.extend(self.begun.take().map(|begun| self.buffer.lose(begun.packet, now)));
+            self.buffer.lose_all(now, releases);
             return;
         }
         let slot = slots.from(now + slots.processing);

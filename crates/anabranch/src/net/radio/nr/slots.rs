@@ -3,8 +3,10 @@
 //! Slots are counted from the start of the run. A slot that overlaps the gap of a handover is none. Symbols
 //! are equally long: the first ones of each half millisecond are longer by 0.5 us (TS 38.211 section 5.3.1).
 
+use anabranch_transport::time::Duration;
+
 use super::super::handovers::Handovers;
-use super::super::served_link::check_range;
+use super::super::served_link::{check_range, check_time};
 use super::config::{DuplexConfig, NrConfig, TddConfig};
 use crate::net::packets::Direction;
 
@@ -50,11 +52,7 @@ impl Slots {
         ] {
             check_range(key, name, value.into(), 0.0, most.into())?;
         }
-        if processing_delay.as_nanos() > 10 * SUBFRAME {
-            return Err(format!(
-                "{key}.processing_delay is \"{processing_delay}\", allowed is at most 10 ms"
-            ));
-        }
+        check_time(key, "processing_delay", processing_delay, Duration::from_millis(10))?;
         let pattern = match &config.duplex {
             DuplexConfig::Fdd(_) => vec![[SYMBOLS; 2]],
             DuplexConfig::Tdd(tdd) => pattern(tdd, numerology, &format!("{key}.duplex"))?,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::config::{ConfiguredGrantConfig, GrantsConfig, SchedulingRequestConfig};
-use super::slots::Slots;
+use super::slots::{NEVER, Slots};
 use crate::net::packets::Direction;
 
 /// Periods of scheduling requests in slots (TS 38.331, `SchedulingRequestResourceConfig`).
@@ -72,6 +72,14 @@ impl Grants {
 
     fn is_periodic(&self, slot: u64) -> bool {
         slot % self.period == self.offset
+    }
+
+    /// No block may be sent before this slot.
+    pub(super) fn from(&self) -> u64 {
+        if self.is_configured || self.known > 0 {
+            return 0;
+        }
+        self.reports.front().map_or(NEVER, |report| report.from)
     }
 
     /// Whether a block may be sent in this slot.
