@@ -508,11 +508,19 @@ fn mistakes_are_named_in_one_sentence() {
             "{ on = '200 ms' }",
             "links.air.radio.drx.on is \"200 ms\", allowed is at least \"1 ms\" and less than the cycle's \"160 ms\"",
         ),
+        (
+            "",
+            "{ kind = 'nr', drx = { cycle = '20 ms', offset = '3 ms', on = '1 ms' }, numerology = 0, bandwidth_mhz = 40, \
+             duplex = { kind = 'tdd', pattern = 'DDUUU' } }",
+            "links.air.radio.drx is one with which the station never listens when a slot of the downlink begins; allowed \
+             is another `offset` or a longer `on`",
+        ),
         ("handovers", "{ gap = '0 s' }", "links.air.radio.handovers.gap is \"0 s\", allowed is 1 ms to 10 s"),
         ("rlc", "tm", "links.air.radio.rlc"),
     ] {
         let key = format!("links.air.radio.{key}");
-        let error = study(&base, &[(&key, found)]).map(|_| ()).unwrap_err().to_string();
+        let key = key.trim_end_matches('.');
+        let error = study(&base, &[(key, found)]).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(sentence), "{key} = {found}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }

@@ -12,7 +12,7 @@ use super::super::handovers::Losses;
 use super::super::retransmissions::{Again, Retransmissions, error_rate};
 use super::super::served_link::{ServedLink, check_range, check_time};
 use super::config::{NrConfig, NrWay};
-use super::slots::{NEVER, Slots};
+use super::slots::{MOST_TRIES, NEVER, Slots};
 use super::transport_block::{MOST_MCS, block_bytes, resource_blocks};
 use super::uplink::Grants;
 use crate::net::packets::{Direction, Held, Port, QueueSample, Release};
@@ -103,6 +103,12 @@ impl NrBearer {
         let key = format!("links.{}.radio", link.name);
         let slots = Slots::build(config, &key)?;
         let drx = config.drx.as_ref().map(|drx| Drx::build(drx, &format!("{key}.drx"))).transpose()?;
+        if first_heard(&slots, drx.as_ref(), 0) >= NEVER {
+            return Err(format!(
+                "{key}.drx is one with which the station never listens when a slot of the downlink begins; allowed is \
+                 another `offset` or a longer `on`"
+            ));
+        }
         let lane = |direction| Lane::build(link, config, &slots, direction, &key);
         Ok(Self { lanes: [lane(Direction::Forward)?, lane(Direction::Reverse)?], drx, slots })
     }
@@ -240,25 +246,11 @@ impl Lane {
     fn next_block(&self, slots: &Slots, drx: Option<&Drx>, now: u64) -> u64 {
         let process = self.processes.iter().copied().min().unwrap_or(0);
         let first = slots.from(now + slots.processing).max(self.next_slot).max(process);
-        match (self.direction, drx) {
-            (Direction::Forward, None) => slots.first_data(first, self.direction),
-            (Direction::Forward, Some(drx)) => {
-                let mut slot = first;
-                loop {
-                    slot = slots.first_data(slot, self.direction);
-                    let listens = drx.listens_from(slots.start(slot));
-                    if slot >= NEVER || listens == slots.start(slot) {
-                        return slot;
-                    }
-                    slot = slots.from(listens);
-                }
-            }
-            (Direction::Reverse, _) => {
-                let Some(grants) = &self.grants else { return NEVER };
-                slots.first(first.max(grants.from()), |slot| {
-                    slots.data_symbols(slot, self.direction) > 0 && grants.allow(slot)
-                })
-            }
+        match &self.grants {
+            None => first_heard(slots, drx, first),
+            Some(grants) => slots.first(first.max(grants.from()), |slot| {
+                slots.data_symbols(slot, self.direction) > 0 && grants.allow(slot)
+            }),
         }
     }
 
@@ -357,6 +349,19 @@ impl Lane {
             });
         }
     }
+}
+
+/// The first slot from this one on in which a block of the downlink can be sent to a station that may sleep.
+fn first_heard(slots: &Slots, drx: Option<&Drx>, mut slot: u64) -> u64 {
+    for _ in 0..MOST_TRIES {
+        slot = slots.first_data(slot, Direction::Forward);
+        let listens = drx.map_or(0, |drx| drx.listens_from(slots.start(slot)));
+        if slot >= NEVER || listens <= slots.start(slot) {
+            return slot;
+        }
+        slot = slots.from(listens);
+    }
+    NEVER
 }
 
 impl Begun {

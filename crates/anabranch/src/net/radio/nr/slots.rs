@@ -14,7 +14,7 @@ use crate::net::packets::Direction;
 pub(super) const NEVER: u64 = 1 << 40;
 
 /// After this many slots of which none will do, there is none.
-const MOST_TRIES: u32 = 10_000;
+pub(super) const MOST_TRIES: u32 = 10_000;
 
 const SYMBOLS: u32 = 14;
 const SUBFRAME: u64 = 1_000_000;
