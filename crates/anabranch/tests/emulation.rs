@@ -104,8 +104,8 @@ fn a_million_packets_are_lost_as_by_the_link() {
     assert_eq!(alone, emulated);
 }
 
-/// A packet to the phone goes with the slot from 0.5 ms on. One from it asks in the slot from 2 ms on, is granted
-/// from 3 ms on and sent from 7 ms on. Each is processed for 0.2 ms afterwards.
+/// A packet to the phone goes with the slot from 0.5 ms on. One from it asks in the slot from 2 ms on, is
+/// granted from 3 ms on and sent from 7 ms on. Each is processed for 0.2 ms afterwards.
 #[test]
 fn a_radio_holds_packets_as_in_a_simulation() {
     let mut emulation = network(

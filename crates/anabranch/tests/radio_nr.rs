@@ -6,8 +6,8 @@ use anabranch::sim::Outcome;
 use anabranch::trace::Column;
 use proptest::prelude::*;
 
-/// An NR link between `gnb` and `ue`, and datagrams of 1500 B over it; `radio`, `link` and `app` are more keys
-/// of these tables.
+/// An NR link between `gnb` and `ue`, and datagrams of 1500 B over it; `radio`, `link` and `app` are more
+/// keys of these tables.
 fn scenario(radio: &str, link: &str, rate: &str, app: &str) -> String {
     format!(
         "[links.air]\nends = ['gnb', 'ue']\nradio = {{ kind = 'nr'{radio} }}\n{link}\n\
@@ -192,8 +192,8 @@ fn a_downlink_block_is_sent_again_after_its_feedback() {
     }
 }
 
-/// In the uplink, the base station grants what it could not read, so that a retransmission comes with the grant
-/// after the processing; after the last one, RLC's comes 40 ms later.
+/// In the uplink, the base station grants what it could not read, so that a retransmission comes with the
+/// grant after the processing; after the last one, RLC's comes 40 ms later.
 #[test]
 fn an_uplink_block_is_sent_again_with_a_grant() {
     let radio = ", harq = { error = '50 %', transmissions = 2 }, grants = 'configured'";
@@ -350,8 +350,8 @@ fn a_lost_packet_holds_up_those_behind_it() {
     assert!((lost / value(&outcome.row, "f.sent") - 0.2).abs() < 0.04, "{lost}");
 }
 
-/// Work is in proportion to packets: an idle link has no events, and a busy one has one for each slot in which
-/// a block is sent.
+/// Work is in proportion to packets: an idle link has no events, and a busy one has one for each slot in
+/// which a block is sent.
 #[test]
 fn there_is_an_event_only_where_a_block_is_made() {
     let steps = |rate: &str, radio: &str, seconds: f64| {

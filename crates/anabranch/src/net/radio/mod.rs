@@ -3,8 +3,8 @@
 //! Parts: `ofdm` (symbols, carriers), `modulation` (burst profiles and how one is chosen), `fading` (how the
 //! channel's gain varies), `link_budget` (power and distance), `channel` (the SNR over time), `block_errors`
 //! (what an SNR means for coded blocks), `buffer` (what waits, with any discipline), `retransmissions` and
-//! `delivery` (blocks that fail, and order), `drx` and `handovers` (when nothing is sent). Built of them: `lte`,
-//! `nr`, `wifi`, `wimax`; `leo` stands by itself, as what it does is known when a run begins.
+//! `delivery` (blocks that fail, and order), `drx` and `handovers` (when nothing is sent). Built of them:
+//! `lte`, `nr`, `wifi`, `wimax`; `leo` stands by itself, as what it does is known when a run begins.
 
 mod block_errors;
 mod buffer;

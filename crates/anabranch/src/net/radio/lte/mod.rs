@@ -11,8 +11,8 @@
 //!
 //! Not modelled: the radio channel itself and its modulation (the rate is given: a value, a timetable or a
 //! trace), other users of the cell beside what that rate leaves, control channels that fail, segmentation
-//! into blocks of RLC headers, and capacity that retransmissions take. How a station sleeps is in `drx`, how it
-//! changes its cell in `handovers`; a packet that is being sent when a gap begins goes on after it.
+//! into blocks of RLC headers, and capacity that retransmissions take. How a station sleeps is in `drx`, how
+//! it changes its cell in `handovers`; a packet that is being sent when a gap begins goes on after it.
 
 mod bearer;
 mod config;

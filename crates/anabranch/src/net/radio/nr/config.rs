@@ -47,8 +47,8 @@ pub struct NrConfig {
     pub rlc: RlcMode,
     /// Time from when a block has failed for good to RLC's retransmission of it; default "40 ms".
     pub rlc_delay: Duration,
-    /// How long packets wait behind one that is lost (PDCP's t-Reordering, TS 38.323 section 5.2.2.2); default
-    /// "100 ms".
+    /// How long packets wait behind one that is lost (PDCP's t-Reordering, TS 38.323 section 5.2.2.2);
+    /// default "100 ms".
     pub t_reordering: Duration,
     /// When the station listens. By default, it always does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,8 +193,8 @@ impl Default for ConfiguredGrantConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NrHarqConfig {
-    /// Probability that a transmission of a block fails, independently of the others, up to 0.99; may follow a
-    /// timetable. Default: 10 %, at which link adaptation aims (TS 38.214 section 5.2.2.1).
+    /// Probability that a transmission of a block fails, independently of the others, up to 0.99; may follow
+    /// a timetable. Default: 10 %, at which link adaptation aims (TS 38.214 section 5.2.2.1).
     pub error: Schedule<Probability>,
     /// The most transmissions of a block, from 1 to 28; default 4.
     pub transmissions: u32,

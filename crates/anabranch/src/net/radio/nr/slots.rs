@@ -19,8 +19,8 @@ pub(super) const MOST_TRIES: u32 = 10_000;
 const SYMBOLS: u32 = 14;
 const SUBFRAME: u64 = 1_000_000;
 
-/// The least number of symbols with data in the downlink and in the uplink: those of mapping type A (TS 38.214
-/// tables 5.1.2.1-1 and 6.1.2.1-1).
+/// The least number of symbols with data in the downlink and in the uplink: those of mapping type A (TS
+/// 38.214 tables 5.1.2.1-1 and 6.1.2.1-1).
 const LEAST_SYMBOLS: [u32; 2] = [3, 4];
 
 /// Patterns repeat after 20 ms at the latest (TS 38.213 section 11.1).
@@ -110,8 +110,8 @@ impl Slots {
         self.pattern[(slot % self.period()) as usize][direction.index()]
     }
 
-    /// Those for data and its reference signals; 0 if they are too few. What is left for control has place for
-    /// requests, feedback and grants.
+    /// Those for data and its reference signals; 0 if they are too few. What is left for control has place
+    /// for requests, feedback and grants.
     pub(super) fn data_symbols(&self, slot: u64, direction: Direction) -> u32 {
         let control = if direction == Direction::Forward { self.control_symbols } else { 0 };
         let symbols = self.symbols(slot, direction).saturating_sub(control);

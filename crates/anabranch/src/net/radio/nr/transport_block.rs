@@ -1,5 +1,5 @@
-//! The size of a transport block (3GPP TS 38.214 section 5.1.3.2, for the uplink section 6.1.4.2), and what it
-//! follows from: resource blocks, modulation and coding scheme, layers and symbols.
+//! The size of a transport block (3GPP TS 38.214 section 5.1.3.2, for the uplink section 6.1.4.2), and what
+//! it follows from: resource blocks, modulation and coding scheme, layers and symbols.
 
 /// Bandwidths in MHz and resource blocks, by numerology: TS 38.101-1 table 5.3.2-1, and TS 38.101-2 table
 /// 5.3.2-1 for 200 and 400 MHz and for numerology 3.
