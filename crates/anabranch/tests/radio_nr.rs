@@ -70,6 +70,16 @@ impl Slots {
         time.div_ceil(self.length())
     }
 
+    /// The first uplink slot of a period that begins when a sender is ready which has a packet from this time
+    /// on.
+    fn periodic(&self, sent: u64, period: u64, offset: u64) -> u64 {
+        let mut slot = self.first(self.from(sent + self.processing), "U");
+        while slot % period != offset {
+            slot = self.first(slot + 1, "U");
+        }
+        slot
+    }
+
     /// When the downlink's symbols of a slot are over.
     fn downlink_end(&self, slot: u64) -> u64 {
         let symbols = if self.letter(slot) == 'S' { self.special } else { 14 };
@@ -108,9 +118,7 @@ fn an_uplink_packet_waits_for_request_and_grant() {
         let seen = arrivals(&outcome);
         assert!(seen.len() > 590);
         for (sent, delivered) in seen {
-            let request = (slots.from(sent + slots.processing)..)
-                .find(|slot| slot % period == offset && slots.letter(*slot) == 'U')
-                .unwrap();
+            let request = slots.periodic(sent, period, offset);
             let known = (request + 1) * slots.length() + slots.processing;
             let block = slots.granted(known, k2);
             let expected = (block + 1) * slots.length() + slots.processing;
@@ -129,9 +137,7 @@ fn a_configured_grant_needs_no_request() {
             format!("{SURE}, grants = {{ kind = 'configured', period = {period}, offset = {offset} }}");
         let outcome = run_of(&scenario(&radio, "", SLOW, UP), 60.0, 0, true, true);
         for (sent, delivered) in arrivals(&outcome) {
-            let block = (DEFAULT.from(sent + DEFAULT.processing)..)
-                .find(|slot| slot % period == offset && DEFAULT.letter(*slot) == 'U')
-                .unwrap();
+            let block = DEFAULT.periodic(sent, period, offset);
             assert_eq!(delivered, (block + 1) * DEFAULT.length() + DEFAULT.processing, "{period}");
         }
         assert_eq!(value(&outcome.row, "link.air.reverse.scheduling_requests"), 0.0);
@@ -145,7 +151,7 @@ fn a_block_says_what_still_waits() {
     let radio = format!("{SURE}, uplink = {{ mcs = 0 }}");
     let outcome = run_of(&scenario(&radio, "", SLOW, UP), 60.0, 0, true, true);
     for (sent, delivered) in arrivals(&outcome) {
-        let request = (DEFAULT.from(sent + DEFAULT.processing)..).find(|slot| slot % 10 == 4).unwrap();
+        let request = DEFAULT.periodic(sent, 10, 4);
         let known = |slot: u64| (slot + 1) * DEFAULT.length() + DEFAULT.processing;
         let first = DEFAULT.granted(known(request), 4);
         let second = DEFAULT.granted(known(first), 4);
@@ -183,7 +189,7 @@ fn a_downlink_block_is_sent_again_after_its_feedback() {
         }
         let sent = value(&outcome.row, "f.sent");
         for (number, count) in transmissions.into_iter().enumerate() {
-            let share = 0.5_f64.powi(number as i32 + 1);
+            let share = 1.0 / f64::from(2 << number);
             let error = (share * (1.0 - share) / sent).sqrt();
             assert!((f64::from(count) / sent - share).abs() < 4.0 * error, "{number}: {transmissions:?}");
         }
@@ -213,7 +219,7 @@ fn an_uplink_block_is_sent_again_with_a_grant() {
     }
     let sent = value(&outcome.row, "f.sent");
     for (number, count) in counts.into_iter().enumerate() {
-        let share = 0.5_f64.powi(number as i32 + 1);
+        let share = 1.0 / f64::from(2 << number);
         assert!((f64::from(count) / sent - share).abs() < 0.035, "{number}: {counts:?} of {sent}");
     }
     assert_eq!(value(&outcome.row, "link.air.reverse.lost_packets"), 0.0);
@@ -261,7 +267,7 @@ fn retransmissions_take_their_share() {
         let radio = format!("{harq}, duplex = {{ kind = 'tdd', pattern = 'DDDDU' }}");
         for (app, bits, slots) in [(CBR, 163_976.0, 1_600.0), (UP, 69_672.0, 400.0)] {
             let found = busy_for(4.0, &radio, app) / (4.0 * slots * bits / 12_000.0);
-            let error = (share * (1.0 - share) / (4.0 * slots) as f64).sqrt();
+            let error = (share * (1.0 - share) / (4.0 * slots)).sqrt();
             assert!((found - share).abs() < 4.0 * error, "{radio}: {found}");
         }
     }
@@ -425,99 +431,102 @@ proptest! {
     }
 }
 
+/// A key below the radio's, what is given for it, and the sentence about it.
+const MISTAKES: [(&str, &str, &str); 28] = [
+    ("numerology", "4", "links.air.radio.numerology is 4, allowed is 0 to 3"),
+    (
+        "bandwidth_mhz",
+        "42",
+        "links.air.radio.bandwidth_mhz is 42, allowed with numerology 1 is one of 5, 10, 15, 20, 25, 30, 35, 40, \
+             45, 50, 60, 70, 80, 90, 100",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', pattern = 'DDDD' }",
+        "links.air.radio.duplex.pattern is \"DDDD\", which has no slot with 4 symbols or more for data of the uplink",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', pattern = 'UU' }",
+        "links.air.radio.duplex.pattern is \"UU\", which has no slot with 3 symbols or more for data of the downlink",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', pattern = 'DDFU' }",
+        "links.air.radio.duplex.pattern is \"DDFU\", allowed are the letters D, S and U, not F",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', pattern = '' }",
+        "links.air.radio.duplex.pattern is \"\", allowed are 1 to 40 slots, which take 20 ms",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', uplink_symbols = 5 }",
+        "links.air.radio.duplex.uplink_symbols is 5, allowed is at most 4 beside 10 of the downlink",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', downlink_symbols = 15 }",
+        "links.air.radio.duplex.downlink_symbols is 15, allowed is 0 to 14",
+    ),
+    ("control_symbols", "4", "links.air.radio.control_symbols is 4, allowed is 0 to 3"),
+    ("k1", "16", "links.air.radio.k1 is 16, allowed is 0 to 15"),
+    ("k2", "33", "links.air.radio.k2 is 33, allowed is 0 to 32"),
+    (
+        "processing_delay",
+        "11 ms",
+        "links.air.radio.processing_delay is \"11 ms\", allowed is at most \"10 ms\"",
+    ),
+    (
+        "grants",
+        "{ kind = 'request', period = 3 }",
+        "links.air.radio.grants.period is 3, allowed is one of 1, 2, 4, 5, 8, 10, 16, 20, 40, 80, 160, 320, 640 slots",
+    ),
+    (
+        "grants",
+        "{ kind = 'configured', period = 0 }",
+        "links.air.radio.grants.period is 0, allowed is 1 to 640 slots",
+    ),
+    (
+        "grants",
+        "{ kind = 'request', offset = 10 }",
+        "links.air.radio.grants.offset is 10, allowed is less than the period's 10 slots",
+    ),
+    (
+        "grants",
+        "{ kind = 'configured', offset = 3 }",
+        "links.air.radio.grants.period is 5, whose slots 3, 8, ... meet no slot of the uplink; allowed are an offset \
+             and a period that do",
+    ),
+    ("downlink", "{ mcs = 28 }", "links.air.radio.downlink.mcs is 28, allowed is 0 to 27"),
+    ("uplink", "{ layers = 5 }", "links.air.radio.uplink.layers is 5, allowed is 1 to 4"),
+    ("downlink", "{ load = 1 }", "links.air.radio.downlink.load is 1, allowed is 0 to 0.99"),
+    ("downlink", "{ load = 1.5 }", "links.air.radio.downlink.load: `1.5` is not a probability"),
+    ("downlink", "{ load = -0.1 }", "links.air.radio.downlink.load: `-0.1` is not a probability"),
+    ("harq", "{ error = 1 }", "links.air.radio.harq.error is 1, allowed is 0 to 0.99"),
+    ("harq", "{ transmissions = 0 }", "links.air.radio.harq.transmissions is 0, allowed is 1 to 28"),
+    ("harq", "{ processes = 33 }", "links.air.radio.harq.processes is 33, allowed is 1 to 32"),
+    (
+        "drx",
+        "{ on = '200 ms' }",
+        "links.air.radio.drx.on is \"200 ms\", allowed is at least \"1 ms\" and less than the cycle's \"160 ms\"",
+    ),
+    (
+        "",
+        "{ kind = 'nr', drx = { cycle = '20 ms', offset = '3 ms', on = '1 ms' }, numerology = 0, bandwidth_mhz = 40, \
+             duplex = { kind = 'tdd', pattern = 'DDUUU' } }",
+        "links.air.radio.drx is one with which the station never listens when a slot of the downlink begins; allowed \
+             is another `offset` or a longer `on`",
+    ),
+    ("handovers", "{ gap = '0 s' }", "links.air.radio.handovers.gap is \"0 s\", allowed is 1 ms to 10 s"),
+    ("rlc", "tm", "links.air.radio.rlc"),
+];
+
 #[test]
 fn mistakes_are_named_in_one_sentence() {
     let base = scenario("", "", SLOW, CBR);
-    for (key, found, sentence) in [
-        ("numerology", "4", "links.air.radio.numerology is 4, allowed is 0 to 3"),
-        (
-            "bandwidth_mhz",
-            "42",
-            "links.air.radio.bandwidth_mhz is 42, allowed with numerology 1 is one of 5, 10, 15, 20, 25, 30, 35, 40, \
-             45, 50, 60, 70, 80, 90, 100",
-        ),
-        (
-            "duplex",
-            "{ kind = 'tdd', pattern = 'DDDD' }",
-            "links.air.radio.duplex.pattern is \"DDDD\", which has no slot with 4 symbols or more for data of the uplink",
-        ),
-        (
-            "duplex",
-            "{ kind = 'tdd', pattern = 'UU' }",
-            "links.air.radio.duplex.pattern is \"UU\", which has no slot with 3 symbols or more for data of the downlink",
-        ),
-        (
-            "duplex",
-            "{ kind = 'tdd', pattern = 'DDFU' }",
-            "links.air.radio.duplex.pattern is \"DDFU\", allowed are the letters D, S and U, not F",
-        ),
-        (
-            "duplex",
-            "{ kind = 'tdd', pattern = '' }",
-            "links.air.radio.duplex.pattern is \"\", allowed are 1 to 40 slots, which take 20 ms",
-        ),
-        (
-            "duplex",
-            "{ kind = 'tdd', uplink_symbols = 5 }",
-            "links.air.radio.duplex.uplink_symbols is 5, allowed is at most 4 beside 10 of the downlink",
-        ),
-        (
-            "duplex",
-            "{ kind = 'tdd', downlink_symbols = 15 }",
-            "links.air.radio.duplex.downlink_symbols is 15, allowed is 0 to 14",
-        ),
-        ("control_symbols", "4", "links.air.radio.control_symbols is 4, allowed is 0 to 3"),
-        ("k1", "16", "links.air.radio.k1 is 16, allowed is 0 to 15"),
-        ("k2", "33", "links.air.radio.k2 is 33, allowed is 0 to 32"),
-        (
-            "processing_delay",
-            "11 ms",
-            "links.air.radio.processing_delay is \"11 ms\", allowed is at most \"10 ms\"",
-        ),
-        (
-            "grants",
-            "{ kind = 'request', period = 3 }",
-            "links.air.radio.grants.period is 3, allowed is one of 1, 2, 4, 5, 8, 10, 16, 20, 40, 80, 160, 320, 640 slots",
-        ),
-        (
-            "grants",
-            "{ kind = 'configured', period = 0 }",
-            "links.air.radio.grants.period is 0, allowed is 1 to 640 slots",
-        ),
-        (
-            "grants",
-            "{ kind = 'request', offset = 10 }",
-            "links.air.radio.grants.offset is 10, allowed is less than the period's 10 slots",
-        ),
-        (
-            "grants",
-            "{ kind = 'configured', offset = 3 }",
-            "links.air.radio.grants.period is 5, whose slots 3, 8, ... meet no slot of the uplink; allowed are an offset \
-             and a period that do",
-        ),
-        ("downlink", "{ mcs = 28 }", "links.air.radio.downlink.mcs is 28, allowed is 0 to 27"),
-        ("uplink", "{ layers = 5 }", "links.air.radio.uplink.layers is 5, allowed is 1 to 4"),
-        ("downlink", "{ load = 1 }", "links.air.radio.downlink.load is 1, allowed is 0 to 0.99"),
-        ("downlink", "{ load = 1.5 }", "links.air.radio.downlink.load: `1.5` is not a probability"),
-        ("downlink", "{ load = -0.1 }", "links.air.radio.downlink.load: `-0.1` is not a probability"),
-        ("harq", "{ error = 1 }", "links.air.radio.harq.error is 1, allowed is 0 to 0.99"),
-        ("harq", "{ transmissions = 0 }", "links.air.radio.harq.transmissions is 0, allowed is 1 to 28"),
-        ("harq", "{ processes = 33 }", "links.air.radio.harq.processes is 33, allowed is 1 to 32"),
-        (
-            "drx",
-            "{ on = '200 ms' }",
-            "links.air.radio.drx.on is \"200 ms\", allowed is at least \"1 ms\" and less than the cycle's \"160 ms\"",
-        ),
-        (
-            "",
-            "{ kind = 'nr', drx = { cycle = '20 ms', offset = '3 ms', on = '1 ms' }, numerology = 0, bandwidth_mhz = 40, \
-             duplex = { kind = 'tdd', pattern = 'DDUUU' } }",
-            "links.air.radio.drx is one with which the station never listens when a slot of the downlink begins; allowed \
-             is another `offset` or a longer `on`",
-        ),
-        ("handovers", "{ gap = '0 s' }", "links.air.radio.handovers.gap is \"0 s\", allowed is 1 ms to 10 s"),
-        ("rlc", "tm", "links.air.radio.rlc"),
-    ] {
+    for (key, found, sentence) in MISTAKES {
         let key = format!("links.air.radio.{key}");
         let key = key.trim_end_matches('.');
         let error = study(&base, &[(key, found)]).map(|_| ()).unwrap_err().to_string();

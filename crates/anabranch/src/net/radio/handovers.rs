@@ -55,10 +55,10 @@ impl Handovers {
         if *gap < Duration::from_millis(1) || *gap > Duration::from_secs(10) {
             return Err(format!("{key}.gap is \"{gap}\", allowed is 1 ms to 10 s"));
         }
-        if let Some(pair) = at.windows(2).find(|pair| pair[1] <= pair[0] + *gap) {
+        let mut pairs = at.iter().zip(at.iter().skip(1));
+        if let Some((before, after)) = pairs.find(|(before, after)| **after <= **before + *gap) {
             return Err(format!(
-                "{key}.at goes from \"{}\" to \"{}\", its times have to increase by more than the gap's \"{gap}\"",
-                pair[0], pair[1]
+                "{key}.at goes from \"{before}\" to \"{after}\", its times have to increase by more than the gap's \"{gap}\""
             ));
         }
         let end = at.last().map_or(Duration::ZERO, |last| *last + *gap);
