@@ -104,6 +104,25 @@ fn a_million_packets_are_lost_as_by_the_link() {
     assert_eq!(alone, emulated);
 }
 
+/// A packet to the phone goes with the slot from 0.5 ms on. One from it asks in the slot from 2 ms on, is
+/// granted from 3 ms on and sent from 7 ms on. Each is processed for 0.2 ms afterwards.
+#[test]
+fn a_radio_holds_packets_as_in_a_simulation() {
+    let mut emulation = network(
+        r#"
+        links.air = { ends = ["gnb", "phone"], radio = { kind = "nr", harq = { error = 0 } } }
+        paths.only.via = ["air"]
+        "#,
+    );
+    let at = |micros| Time::ZERO + Duration::from_micros(micros);
+    assert!(until(&mut emulation, at(100)).is_empty());
+    assert!(emulation.send(packet(0, 1500)));
+    let mut told = until(&mut emulation, at(1_700));
+    assert!(emulation.send(Inbound { side: Side::B, ..packet(1, 1500) }));
+    told.extend(until(&mut emulation, at(10_000)));
+    assert_eq!(arrivals(&told, 2), [Some(at(1_200)), Some(at(7_700))]);
+}
+
 #[test]
 fn fq_codel_keeps_flows_apart_by_their_hash() {
     let mut emulation = network(

@@ -21,6 +21,7 @@ mod queue_disciplines;
 mod radio;
 mod radio_leo;
 mod radio_lte;
+mod radio_nr;
 mod radio_wifi;
 mod radio_wimax;
 mod random_scenario;

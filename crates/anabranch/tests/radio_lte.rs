@@ -150,6 +150,47 @@ fn rates_follow_timetables_and_traces() {
     assert!((packets(trace, 10.0) - 1_500.0).abs() <= 3.0, "{}", packets(trace, 10.0));
 }
 
+/// The downlink waits for the next on-duration; the uplink does not, and keeps the station awake.
+#[test]
+fn a_station_that_sleeps_is_sent_nothing() {
+    let radio = ", drx = { cycle = '64 ms', on = '4 ms', inactivity = '20 ms' }";
+    let outcome = run_of(&scenario(radio, "", "117325 bit/s", CBR), 60.0, 0, true, true);
+    let mut waited = 0;
+    for (sent, delivered) in arrivals(&outcome) {
+        let phase = sent % 0.064;
+        let wait = if phase < 0.004 { 0.0 } else { 0.064 - phase };
+        waited += u32::from(wait > 0.0);
+        assert!((delivered - sent - wait - 0.006_12).abs() < 1e-7, "{sent}: {delivered}");
+    }
+    assert!(waited > 500);
+    let row = run(&scenario(radio, "", "117325 bit/s", UP), 60.0);
+    assert!(value(&row, "f.max_delay_ms") < 12.3);
+    // Packets that come every 10 ms find the station awake once it is.
+    let row = run(&scenario(radio, "", "1177600 bit/s", CBR), 10.0);
+    assert!((value(&row, "f.p95_delay_ms") - 6.12).abs() < 1e-6);
+}
+
+/// In the gap of a handover nothing is sent; what waits goes on after it, or is lost.
+#[test]
+fn a_handover_is_a_gap() {
+    let radio = ", request_wait = '0 s', handovers = { at = ['1003 ms'], repeat = '5 s', gap = '60 ms' }";
+    for (app, way, delay) in [(CBR, "forward", 0.006), (UP, "reverse", 0.0)] {
+        let outcome = run_of(&scenario(radio, "", "1177600 bit/s", app), 20.0, 0, true, true);
+        assert_eq!(value(&outcome.row, &format!("link.air.{way}.lost_packets")), 0.0);
+        let during = |time: f64| (1.003..1.063).contains(&((time - delay) % 5.0));
+        let arrivals = arrivals(&outcome);
+        assert!(arrivals.len() > 1_990);
+        assert!(arrivals.iter().all(|(_, delivered)| !during(*delivered)), "{way}");
+        let held = arrivals.iter().filter(|(sent, delivered)| delivered - sent > 0.015).count();
+        assert_eq!(held, 4 * 5, "{way}");
+    }
+    let lossy = radio.replace("gap =", "forwarding = false, gap =");
+    let row = run(&scenario(&lossy, "", "1177600 bit/s", CBR), 20.0);
+    assert_eq!(value(&row, "link.air.forward.down_packets"), 4.0 * 6.0);
+    let row = run(&scenario(&lossy, "", "1177600 bit/s", UP), 20.0);
+    assert_eq!(value(&row, "link.air.reverse.down_packets"), 0.0);
+}
+
 fn any_lte() -> impl Strategy<Value = String> {
     let radio = prop::sample::select(
         &[
@@ -158,6 +199,8 @@ fn any_lte() -> impl Strategy<Value = String> {
             ", harq = { error = { timetable = [['0 s', '5 %'], ['500 ms', '60 %']] }, transmissions = 2 }, rlc = 'um'",
             ", downlink_rate = '2 Mbit/s', uplink_rate = { timetable = [['0 s', '1 Mbit/s'], ['300 ms', '9 Mbit/s']] }",
             ", request_wait = '0 s', grant_delay = '0 s', downlink_delay = '0 s'",
+            ", drx = { cycle = '80 ms', inactivity = '10 ms' }, t_reordering = '20 ms', rlc = 'um', harq = { error = '30 %' }",
+            ", handovers = { at = ['200 ms', '600 ms'], repeat = '900 ms', forwarding = false }, drx = {}",
         ][..],
     );
     let settings = prop::sample::select(

@@ -16,12 +16,13 @@ use indexmap::map::Entry;
 use super::config::LinkConfig;
 use super::packets::{Direction, Held, Port, QueueSample, Release};
 use super::queued::QueuedServer;
-use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
+use super::radio::{BaseStation, Bearer, Cell, NrBearer, RadioConfig, RadioSample, ServedLink};
 
 /// A server of some links.
 #[derive(Debug)]
 pub(crate) enum Medium {
     Lte(Box<Bearer>),
+    Nr(Box<NrBearer>),
     Queue(Box<QueuedServer>),
     Wifi(Box<Cell>),
     Wimax(Box<BaseStation>),
@@ -34,6 +35,7 @@ impl Medium {
         Ok(match radio {
             RadioConfig::Leo(_) => unreachable!("such a link follows timetables"),
             RadioConfig::Lte(config) => Self::Lte(Box::new(Bearer::build(link, config)?)),
+            RadioConfig::Nr(config) => Self::Nr(Box::new(NrBearer::build(link, config)?)),
             RadioConfig::Wifi(config) => Self::Wifi(Box::new(Cell::new(config, link.name, link.streams)?)),
             RadioConfig::Wimax(config) => Self::Wimax(Box::new(BaseStation::new(&config.cell, link.name)?)),
         })
@@ -44,6 +46,7 @@ impl Medium {
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
         match self {
             Self::Lte(bearer) => bearer.accept(port, packet, releases),
+            Self::Nr(bearer) => bearer.accept(port, packet, releases),
             Self::Queue(server) => server.accept(packet, releases),
             Self::Wifi(cell) => cell.accept(port, packet, releases),
             Self::Wimax(station) => station.accept(port, packet, releases),
@@ -67,6 +70,7 @@ impl Medium {
     pub(crate) fn next_event(&self) -> Time {
         match self {
             Self::Lte(bearer) => bearer.next_event(),
+            Self::Nr(bearer) => bearer.next_event(),
             Self::Queue(server) => server.next_event(),
             Self::Wifi(cell) => cell.next_event(),
             Self::Wimax(station) => station.next_event(),
@@ -77,6 +81,7 @@ impl Medium {
     pub(crate) fn handle_event(&mut self, now: Time, releases: &mut Vec<Release>) {
         match self {
             Self::Lte(bearer) => bearer.handle_event(now.as_nanos(), releases),
+            Self::Nr(bearer) => bearer.handle_event(now.as_nanos(), releases),
             Self::Queue(server) => server.advance(now.as_nanos(), releases),
             Self::Wifi(cell) => cell.handle_event(now.as_nanos(), releases),
             Self::Wimax(station) => station.handle_event(now.as_nanos(), releases),
@@ -94,6 +99,7 @@ impl Medium {
     fn finish(&mut self, now: u64) {
         match self {
             Self::Lte(bearer) => bearer.finish(now),
+            Self::Nr(bearer) => bearer.finish(now),
             Self::Queue(server) => server.finish(now),
             Self::Wifi(cell) => cell.finish(now),
             Self::Wimax(_) => {}
@@ -103,6 +109,7 @@ impl Medium {
     fn holds(&self, port: Port) -> u64 {
         match self {
             Self::Lte(bearer) => bearer.holds(port),
+            Self::Nr(bearer) => bearer.holds(port),
             Self::Queue(server) => server.holds(),
             Self::Wifi(cell) => cell.holds(port),
             Self::Wimax(station) => station.holds(port),
@@ -112,6 +119,7 @@ impl Medium {
     fn memory(&self) -> usize {
         match self {
             Self::Lte(bearer) => bearer.memory(),
+            Self::Nr(bearer) => bearer.memory(),
             Self::Queue(server) => server.memory(),
             Self::Wifi(cell) => cell.memory(),
             Self::Wimax(station) => station.memory(),
@@ -121,6 +129,7 @@ impl Medium {
     fn report(&self, port: Port, report: &mut Report<'_>) {
         match self {
             Self::Lte(bearer) => bearer.report(port, report),
+            Self::Nr(bearer) => bearer.report(port, report),
             Self::Queue(server) => server.report(report),
             Self::Wifi(cell) => cell.report(port, report),
             Self::Wimax(station) => station.report(port, report),
@@ -130,6 +139,7 @@ impl Medium {
     fn take_queue_samples(&mut self, port: Port) -> Vec<QueueSample> {
         match self {
             Self::Lte(bearer) => bearer.take_queue_samples(port),
+            Self::Nr(bearer) => bearer.take_queue_samples(port),
             Self::Queue(server) => server.take_samples(),
             Self::Wifi(cell) => cell.take_queue_samples(port),
             Self::Wimax(station) => station.take_queue_samples(port),
@@ -138,7 +148,7 @@ impl Medium {
 
     fn take_radio_samples(&mut self, port: Port) -> Vec<RadioSample> {
         match self {
-            Self::Lte(_) | Self::Queue(_) | Self::Wifi(_) => Vec::new(),
+            Self::Lte(_) | Self::Nr(_) | Self::Queue(_) | Self::Wifi(_) => Vec::new(),
             Self::Wimax(station) => station.take_radio_samples(port),
         }
     }
@@ -207,7 +217,7 @@ impl Media {
                 Entry::Vacant(entry) => entry.insert(Medium::of_radio(radio, &served)?),
             };
             let station = match (medium, radio) {
-                (Medium::Lte(_), _) => 1,
+                (Medium::Lte(_) | Medium::Nr(_), _) => 1,
                 (Medium::Wifi(cell), RadioConfig::Wifi(config)) => {
                     cell.add(&served, config)?;
                     cell.len()

@@ -46,7 +46,7 @@ pub(crate) use ring::Ring;
 use anabranch_transport::report::Declared;
 
 /// The scalars of one direction of a link, and which links have them.
-pub(crate) const SCALARS: [(&str, &[&[Declared]]); 8] = [
+pub(crate) const SCALARS: [(&str, &[&[Declared]]); 9] = [
     ("Every link", &[one_way::SCALARS]),
     ("A link with cross traffic", &[cross_traffic::SCALARS]),
     (
@@ -55,7 +55,8 @@ pub(crate) const SCALARS: [(&str, &[&[Declared]]); 8] = [
     ),
     ("DualPI2", &[qdisc::DUALPI2_SCALARS]),
     ("A radio", &[radio::SCALARS]),
-    ("LTE", &[radio::LTE_SCALARS]),
+    ("LTE and NR", &[radio::BLOCK_SCALARS]),
+    ("NR", &[radio::NR_SCALARS]),
     ("Wi-Fi", &[radio::WIFI_SCALARS]),
     ("WiMAX", &[radio::WIMAX_SCALARS]),
 ];

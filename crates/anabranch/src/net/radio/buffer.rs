@@ -5,9 +5,13 @@ use anabranch_transport::time::Time;
 
 use super::served_link::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::packets::{Direction, Fate, Held, QueueSample, Release};
-use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
+use crate::net::packets::{Direction, DropCause, Fate, Held, QueueSample, Release};
+use crate::net::qdisc::{Discipline, DropTailConfig, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::{MEAN_QUEUE_PACKETS, Sojourns};
+use crate::schedule::Schedule;
+
+/// The buffer that an operator's base station or a phone has for a user.
+const BEARER_PACKETS: u32 = 1_500;
 
 /// What waits at one end of a link.
 #[derive(Debug)]
@@ -56,6 +60,19 @@ impl Buffer {
         })
     }
 
+    /// The queue of a user's bearer in LTE and in NR.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub(super) fn of_bearer(link: &ServedLink<'_>, direction: Direction) -> Result<Self, String> {
+        let packets = Some(Schedule::Constant(BEARER_PACKETS));
+        Self::build(
+            link,
+            direction,
+            &QueueConfig::DropTail(DropTailConfig { packets, ..DropTailConfig::default() }),
+        )
+    }
+
     /// Takes a packet that comes while `serving` bytes are being sent, or releases it with its fate. Gives
     /// whether there are more packets now.
     pub(super) fn accept(&mut self, mut packet: Held, serving: u64, releases: &mut Vec<Release>) -> bool {
@@ -82,9 +99,26 @@ impl Buffer {
         packet
     }
 
+    /// A packet is lost because its station is between two cells.
+    pub(super) fn lose(&self, packet: Held, now: u64) -> Release {
+        self.release(packet, now, Fate::Dropped(DropCause::Down))
+    }
+
+    /// Everything that waits is lost for that reason.
+    pub(super) fn lose_all(&mut self, now: u64, releases: &mut Vec<Release>) {
+        while let Some(packet) = self.next(now, releases) {
+            releases.push(self.lose(packet, now));
+        }
+    }
+
     /// A packet leaves the link at this time, in nanoseconds.
     pub(super) fn release(&self, packet: Held, at: u64, fate: Fate) -> Release {
         Release { link: self.link, direction: self.direction, packet, begun: None, at, fate }
+    }
+
+    /// Number of bytes that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.discipline.waiting().bytes
     }
 
     /// Number of packets that wait.
@@ -143,7 +177,6 @@ mod tests {
     use anabranch_transport::rng::Streams;
 
     use super::*;
-    use crate::net::DropCause;
     use crate::net::qdisc::CodelConfig;
 
     /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.

@@ -2,6 +2,7 @@
 
 use anabranch_transport::report::declare;
 use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Duration;
 
 use crate::net::qdisc::QueueConfig;
 
@@ -35,4 +36,12 @@ pub(super) fn check_range(key: &str, name: &str, value: f64, least: f64, most: f
         return Ok(());
     }
     Err(format!("{key}.{name} is {value}, allowed is {least} to {most}"))
+}
+
+/// Checks that a time is not too long.
+pub(super) fn check_time(key: &str, name: &str, time: Duration, most: Duration) -> Result<(), String> {
+    if time <= most {
+        return Ok(());
+    }
+    Err(format!("{key}.{name} is \"{time}\", allowed is at most \"{most}\""))
 }

@@ -2,31 +2,26 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::report::{Report, declare};
+use anabranch_transport::report::Report;
 use anabranch_transport::rng::{Draw as _, Rng};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Probability;
 
 use super::super::buffer::Buffer;
-use super::super::served_link::{AIR_LOST_PACKETS, MEAN_HELD_MS, ServedLink, check_range};
-use super::config::{HarqConfig, LteConfig, RlcMode};
+use super::super::delivery::Delivery;
+use super::super::drx::Drx;
+use super::super::handovers::{Handovers, Losses};
+use super::super::retransmissions::{Again, Retransmissions, error_rate};
+use super::super::served_link::ServedLink;
+use super::config::{HarqConfig, LteConfig};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
-use crate::net::packets::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
-use crate::net::qdisc::{DropTailConfig, QueueConfig};
-use crate::schedule::{Schedule, Timeline};
-
-declare! {
-    /// The scalars of LTE, beside those of every radio.
-    SCALARS:
-    /// Transport blocks whose first transmission failed; HARQ sends them again.
-    FAILED_BLOCKS = "failed_blocks": One;
-    /// Times that RLC's acknowledged mode retransmitted what HARQ had given up (its ARQ, TS 36.322).
-    ARQ_RETRANSMISSIONS = "arq_retransmissions": One;
-}
+use crate::net::packets::{Direction, Held, Port, QueueSample, Release};
+use crate::schedule::Timeline;
 
 /// A user's link to its base station.
 #[derive(Debug)]
 pub(crate) struct Bearer {
+    drx: Option<Drx>,
     lanes: [Lane; 2],
 }
 
@@ -46,37 +41,27 @@ struct Lane {
     /// When the server is free again, and the bytes that it sends until then.
     free_at: u64,
     serving: u64,
-    /// The delay from the end of a transmission to the packet's departure.
-    delay: u64,
     harq: Harq,
-    /// When the last packet departed.
-    last_release: u64,
-    counters: Counters,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    air_lost: u64,
-    released: u64,
-    held_ns: u128,
+    delivery: Delivery,
+    losses: Losses,
+    /// Whether it is the downlink, which waits until the station listens.
+    is_downlink: bool,
+    /// When the lane has something to do.
+    due: u64,
 }
 
 /// Blocks that fail, and when they arrive.
 #[derive(Clone, Debug)]
 struct Harq {
     error: Timeline<Probability>,
-    transmissions: u32,
-    rlc: RlcMode,
+    retransmissions: Retransmissions,
     rlc_delay: u64,
-    draws: Rng,
     /// The first subframe in which nothing has been sent so far.
     unseen: u64,
     /// The next subframe in which a block would fail, at this error rate.
     next: u64,
     error_of_next: f64,
     last_failed: Option<Block>,
-    failed: u64,
-    rlc_retransmissions: u64,
 }
 
 /// A transport block whose first transmission failed.
@@ -92,9 +77,6 @@ struct Block {
 const SUBFRAME: u64 = 1_000_000;
 const HARQ_ROUND_TRIP: u64 = 8 * SUBFRAME;
 
-/// The buffer that an operator's base station or a phone has for a user.
-const DEFAULT_PACKETS: u32 = 1_500;
-
 impl Bearer {
     /// The bearer of a link.
     ///
@@ -103,10 +85,8 @@ impl Bearer {
     pub(crate) fn build(link: &ServedLink<'_>, config: &LteConfig) -> Result<Self, String> {
         let ServedLink { name, streams, .. } = *link;
         let key = format!("links.{name}.radio");
-        let queue = QueueConfig::DropTail(DropTailConfig {
-            packets: Some(Schedule::Constant(DEFAULT_PACKETS)),
-            ..DropTailConfig::default()
-        });
+        let drx = config.drx.as_ref().map(|drx| Drx::build(drx, &format!("{key}.drx"))).transpose()?;
+        let handovers = Handovers::build(config.handovers.as_ref(), &format!("{key}.handovers"))?;
         let lane = |direction: Direction| {
             let component = format!("link/{name}/{}/radio", direction.name());
             let is_uplink = direction == Direction::Reverse;
@@ -117,8 +97,8 @@ impl Bearer {
             };
             let of_uplink = |time: Duration| if is_uplink { time } else { Duration::ZERO };
             Ok::<_, String>(Lane {
-                buffer: Buffer::build(link, direction, &queue)?,
-                capacity: capacity(rate, &rate_key)?,
+                buffer: Buffer::of_bearer(link, direction)?,
+                capacity: capacity(rate, &rate_key, &handovers)?,
                 request_wait: of_uplink(config.request_wait),
                 grant_delay: of_uplink(config.grant_delay),
                 requests: streams.stream(&format!("{component}/requests")),
@@ -126,27 +106,42 @@ impl Bearer {
                 last_grant: 0,
                 free_at: 0,
                 serving: 0,
-                delay: if is_uplink { 0 } else { config.downlink_delay.as_nanos() },
                 harq: Harq::build(config, &key, streams.stream(&format!("{component}/blocks")))?,
-                last_release: 0,
-                counters: Counters::default(),
+                delivery: Delivery::build(
+                    config.t_reordering,
+                    if is_uplink { Duration::ZERO } else { config.downlink_delay },
+                    &key,
+                )?,
+                losses: Losses::new(&handovers, direction),
+                is_downlink: !is_uplink,
+                due: u64::MAX,
             })
         };
-        Ok(Self { lanes: [lane(Direction::Forward)?, lane(Direction::Reverse)?] })
+        Ok(Self { lanes: [lane(Direction::Forward)?, lane(Direction::Reverse)?], drx })
     }
 
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
-        self.lanes[port.direction.index()].accept(packet, releases);
+        let now = packet.arrived;
+        self.lanes[port.direction.index()].accept(packet, self.drx.as_mut(), releases);
+        self.schedule(now);
     }
 
     pub(crate) fn next_event(&self) -> Time {
-        Time::from_nanos(self.lanes.iter().map(Lane::next_event).min().unwrap_or(u64::MAX))
+        Time::from_nanos(self.lanes.iter().map(|lane| lane.due).min().unwrap_or(u64::MAX))
     }
 
     /// Lets a direction's server take its next packet.
     pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
         for lane in &mut self.lanes {
-            lane.advance(now, releases);
+            lane.advance(self.drx.as_mut(), now, releases);
+        }
+        self.schedule(now);
+    }
+
+    /// Finds what the lanes have to do next. A packet of one direction can wake the other.
+    fn schedule(&mut self, now: u64) {
+        for lane in &mut self.lanes {
+            lane.due = lane.next_event(self.drx.as_ref(), now);
         }
     }
 
@@ -170,18 +165,19 @@ impl Bearer {
 
     pub(crate) fn report(&self, port: Port, report: &mut Report<'_>) {
         let lane = &self.lanes[port.direction.index()];
-        let Counters { air_lost, released, held_ns } = lane.counters;
         lane.buffer.report(report);
-        report.count(FAILED_BLOCKS, lane.harq.failed);
-        report.count(ARQ_RETRANSMISSIONS, lane.harq.rlc_retransmissions);
-        report.count(AIR_LOST_PACKETS, air_lost);
-        report.mean(MEAN_HELD_MS, held_ns as f64 / 1e6, released);
+        lane.harq.retransmissions.report(report);
+        lane.delivery.report(report);
     }
 }
 
 impl Lane {
-    fn accept(&mut self, packet: Held, releases: &mut Vec<Release>) {
+    fn accept(&mut self, packet: Held, drx: Option<&mut Drx>, releases: &mut Vec<Release>) {
         let now = packet.arrived;
+        if self.losses.take(now) {
+            releases.push(self.buffer.lose(packet, now));
+            return;
+        }
         let serving = if now < self.free_at { self.serving } else { 0 };
         if self.buffer.accept(packet, serving, releases) {
             let reported =
@@ -189,17 +185,24 @@ impl Lane {
             // Reports and grants keep their order.
             self.last_grant = self.last_grant.max((reported + self.grant_delay).as_nanos());
             self.grants.push_back(self.last_grant);
-            self.advance(now, releases);
+            self.advance(drx, now, releases);
         }
     }
 
-    /// When the server takes its next packet, in nanoseconds.
-    fn next_event(&self) -> u64 {
-        self.grants.front().map_or(u64::MAX, |&grant| grant.max(self.free_at))
+    /// When the lane has something to do from `now` on, in nanoseconds.
+    fn next_event(&self, drx: Option<&Drx>, now: u64) -> u64 {
+        let Some(&grant) = self.grants.front() else { return u64::MAX };
+        let start = grant.max(self.free_at).max(now);
+        let listens = drx.filter(|_| self.is_downlink && start != u64::MAX);
+        listens.map_or(start, |drx| drx.listens_from(start)).min(self.losses.next())
     }
 
-    fn advance(&mut self, now: u64, releases: &mut Vec<Release>) {
-        while self.next_event() <= now {
+    fn advance(&mut self, mut drx: Option<&mut Drx>, now: u64, releases: &mut Vec<Release>) {
+        if self.losses.begin(now) {
+            self.buffer.lose_all(now, releases);
+            self.grants.clear();
+        }
+        while self.next_event(drx.as_deref(), now) <= now {
             self.grants.pop_front();
             // The discipline may have dropped the packet in the meantime, and then nothing is sent.
             let Some(packet) = self.buffer.next(now, releases) else { continue };
@@ -211,20 +214,22 @@ impl Lane {
                 Departure::Flushed(_) | Departure::Never => u64::MAX,
             };
             (self.free_at, self.serving) = (end, u64::from(packet.size));
-            let mut rate = match &self.capacity {
+            if let Some(drx) = &mut drx
+                && end != u64::MAX
+            {
+                drx.block_begins(now.max((end - 1) / SUBFRAME * SUBFRAME));
+            }
+            let mut varying = match &self.capacity {
                 Capacity::Constant(_) => None,
-                Capacity::Varying(varying) => Some(varying.rate.clone()),
+                Capacity::Varying(varying) => Some(varying.clone()),
             };
-            let sends = |from, to| rate.as_mut().is_none_or(|rate| sends(rate, from, to));
+            let sends = |from, to| varying.as_mut().is_none_or(|varying| sends(varying, from, to));
             let (arrival, is_lost) = self.harq.arrival(now, end, sends);
-            // Delivered in order; a packet that is lost does not hold up those behind it.
-            self.last_release = self.last_release.max(if is_lost { end } else { arrival });
-            let at = self.last_release.saturating_add(self.delay);
-            self.counters.air_lost += u64::from(is_lost);
-            self.counters.released += 1;
-            self.counters.held_ns += u128::from(at - packet.arrived);
-            let fate = if is_lost { Fate::Dropped(DropCause::Lost) } else { Fate::Delivered };
-            releases.push(self.buffer.release(packet, at, fate));
+            releases.push(if is_lost {
+                self.delivery.lose(packet, end, &self.buffer)
+            } else {
+                self.delivery.deliver(packet, arrival, &self.buffer)
+            });
         }
     }
 }
@@ -233,22 +238,14 @@ impl Harq {
     fn build(config: &LteConfig, key: &str, draws: Rng) -> Result<Self, String> {
         let HarqConfig { error, transmissions } = &config.harq;
         let key = format!("{key}.harq");
-        for value in error.values() {
-            check_range(&key, "error", value.get(), 0.0, MOST_ERROR)?;
-        }
-        check_range(&key, "transmissions", (*transmissions).into(), 1.0, 28.0)?;
         Ok(Self {
-            error: error.timeline(&format!("{key}.error"))?,
-            transmissions: *transmissions,
-            rlc: config.rlc,
+            error: error_rate(error, &key)?,
+            retransmissions: Retransmissions::build(*transmissions, config.rlc, &key, draws)?,
             rlc_delay: config.rlc_delay.as_nanos(),
-            draws,
             unseen: 0,
             next: u64::MAX,
             error_of_next: 0.0,
             last_failed: None,
-            failed: 0,
-            rlc_retransmissions: 0,
         })
     }
 
@@ -294,52 +291,38 @@ impl Harq {
             return u64::MAX;
         }
         // Before it, there is a geometric number of subframes in which no block would fail.
-        let others = -self.draws.exponential() / libm::log1p(-self.error_of_next);
+        let others = -self.retransmissions.draws.exponential() / libm::log1p(-self.error_of_next);
         from.saturating_add(others.min(1e18) as u64)
     }
 
     /// Sends a block again whose first transmission has failed.
     fn send_again(&mut self, subframe: u64, error: f64) -> Block {
-        self.failed += 1;
-        let (mut later, mut transmissions) = (0, 1);
-        loop {
-            if transmissions == self.transmissions {
-                if self.rlc == RlcMode::Um {
-                    return Block { subframe, later, is_lost: true };
-                }
-                self.rlc_retransmissions += 1;
-                later += self.rlc_delay;
-                transmissions = 1;
-            } else {
-                later += HARQ_ROUND_TRIP;
-                transmissions += 1;
-            }
-            if !self.draws.bernoulli(error) {
-                return Block { subframe, later, is_lost: false };
-            }
-        }
+        let mut later = 0;
+        let is_lost = self.retransmissions.send_again(error, |what| {
+            later += if what == Again::Harq { HARQ_ROUND_TRIP } else { self.rlc_delay };
+        });
+        Block { subframe, later, is_lost }
     }
 }
 
-/// Above this error rate, retransmissions would not end in reasonable time.
-const MOST_ERROR: f64 = 0.99;
-
-/// The capacity of a link that is always up, as other states are not allowed with a radio.
-fn capacity(rate: &RateConfig, key: &str) -> Result<Capacity, String> {
+/// The capacity of a link that stands still in the gaps of handovers; other states are not allowed with a
+/// radio.
+fn capacity(rate: &RateConfig, key: &str, handovers: &Handovers) -> Result<Capacity, String> {
     let rate = rate.timeline(key)?;
-    if rate.is_constant() {
+    let up = handovers.sends();
+    if rate.is_constant() && up.is_constant() {
         return Ok(Capacity::Constant(ConstantRate::new(rate.value())));
     }
-    Ok(Capacity::Varying(Varying { rate, up: Timeline::constant(true), flush_when_down: false }))
+    Ok(Capacity::Varying(Varying { rate, up, flush_when_down: false }))
 }
 
-/// Whether a rate is above 0 at any time between two times.
-fn sends(rate: &mut Timeline<u64>, mut from: u64, to: u64) -> bool {
+/// Whether something is sent at any time between two times.
+fn sends(capacity: &mut Varying, mut from: u64, to: u64) -> bool {
     while from < to {
-        if rate.at(from) > 0 {
+        if capacity.rate.at(from) > 0 && capacity.up.at(from) {
             return true;
         }
-        from = rate.until();
+        from = capacity.until();
     }
     false
 }

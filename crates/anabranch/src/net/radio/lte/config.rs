@@ -5,6 +5,9 @@ use anabranch_transport::units::{Probability, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::drx::DrxConfig;
+use super::super::handovers::HandoverConfig;
+use super::super::retransmissions::RlcMode;
 use crate::net::capacity::RateConfig;
 use crate::schedule::Schedule;
 
@@ -33,6 +36,15 @@ pub struct LteConfig {
     /// Time from the last transmission of a block that fails for good to the first one that RLC asks for;
     /// default "60 ms".
     pub rlc_delay: Duration,
+    /// How long packets wait behind one that is lost (RLC's t-Reordering, TS 36.322 section 5.1.2.2); default
+    /// "0 s".
+    pub t_reordering: Duration,
+    /// When the station listens. By default, it always does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drx: Option<DrxConfig>,
+    /// When the station changes its cell. By default, it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handovers: Option<HandoverConfig>,
 }
 
 impl Default for LteConfig {
@@ -48,6 +60,9 @@ impl Default for LteConfig {
             harq: HarqConfig::default(),
             rlc: RlcMode::default(),
             rlc_delay: Duration::from_millis(60),
+            t_reordering: Duration::ZERO,
+            drx: None,
+            handovers: None,
         }
     }
 }
@@ -67,15 +82,4 @@ impl Default for HarqConfig {
     fn default() -> Self {
         Self { error: Schedule::default(), transmissions: 4 }
     }
-}
-
-/// A mode of radio link control (TS 36.322).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RlcMode {
-    /// Acknowledged mode: blocks are retransmitted until they arrive.
-    #[default]
-    Am,
-    /// Unacknowledged mode: packets of which a part is in a block that fails for good are lost.
-    Um,
 }

@@ -11,11 +11,11 @@
 //!
 //! Not modelled: the radio channel itself and its modulation (the rate is given: a value, a timetable or a
 //! trace), other users of the cell beside what that rate leaves, control channels that fail, segmentation
-//! into blocks of RLC headers, capacity that retransmissions take, discontinuous reception, handovers, and
-//! packets behind one that is lost in unacknowledged mode do not wait for t-Reordering.
+//! into blocks of RLC headers, and capacity that retransmissions take. How a station sleeps is in `drx`, how
+//! it changes its cell in `handovers`; a packet that is being sent when a gap begins goes on after it.
 
 mod bearer;
 mod config;
 
-pub(crate) use bearer::{Bearer, SCALARS};
-pub use config::{HarqConfig, LteConfig, RlcMode};
+pub(crate) use bearer::Bearer;
+pub use config::{HarqConfig, LteConfig};
