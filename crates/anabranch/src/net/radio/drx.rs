@@ -112,7 +112,7 @@ mod tests {
         for (config, sentence) in [
             (
                 DrxConfig { cycle: Duration::ZERO, ..base },
-                "drx.cycle is \"0 s\", allowed is at least \"1 ms\" and at most \"10240 ms\"",
+                "drx.cycle is \"0 s\", allowed is at least \"1 ms\" and at most \"10.24 s\"",
             ),
             (
                 DrxConfig { on: millis(160), ..base },
