@@ -55,18 +55,16 @@ impl Drx {
     pub(super) fn build(config: &DrxConfig, key: &str) -> Result<Self, String> {
         let DrxConfig { cycle, on, inactivity, offset } = *config;
         let millis = Duration::from_millis;
-        for (name, value, least, most) in [
-            ("cycle", cycle, millis(1), millis(10_240)),
-            ("on", on, millis(1), cycle.saturating_sub(Duration::from_nanos(1))),
-            ("inactivity", inactivity, Duration::ZERO, millis(2_560)),
-            ("offset", offset, Duration::ZERO, cycle.saturating_sub(Duration::from_nanos(1))),
+        let (before, less) = (cycle.saturating_sub(Duration::from_nanos(1)), "less than the cycle's");
+        for (name, value, least, most, words, limit) in [
+            ("cycle", cycle, millis(1), millis(10_240), "at most", millis(10_240)),
+            ("on", on, millis(1), before, less, cycle),
+            ("inactivity", inactivity, Duration::ZERO, millis(2_560), "at most", millis(2_560)),
+            ("offset", offset, Duration::ZERO, before, less, cycle),
         ] {
             if value < least || value > most {
-                let below = if matches!(name, "on" | "offset") { "less than the cycle's " } else { "" };
-                let most = if below.is_empty() { most } else { cycle };
                 return Err(format!(
-                    "{key}.{name} is \"{value}\", allowed is at least \"{least}\" and {}\"{most}\"",
-                    if below.is_empty() { "at most " } else { below }
+                    "{key}.{name} is \"{value}\", allowed is at least \"{least}\" and {words} \"{limit}\""
                 ));
             }
         }
@@ -112,7 +110,7 @@ mod tests {
         for (config, sentence) in [
             (
                 DrxConfig { cycle: Duration::ZERO, ..base },
-                "drx.cycle is \"0 s\", allowed is at least \"1 ms\" and at most \"10240 ms\"",
+                "drx.cycle is \"0 s\", allowed is at least \"1 ms\" and at most \"10.24 s\"",
             ),
             (
                 DrxConfig { on: millis(160), ..base },
