@@ -3,7 +3,7 @@
 import gzip
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,36 @@ def test_the_delays_follow_the_log_over_time(tmp_path: Path) -> None:
     shares = [value for _, value in link["loss"]["probability"]["timetable"]]
     assert max(shares) > 0.05
     assert min(shares) == 0
+
+
+def stamped(sent_s: Sequence[float], program: str = "ping") -> str:
+    """Pings that were sent at these times, with round trips of 10 ms, and later of 30."""
+    lines = []
+    for n, at in enumerate(sent_s):
+        trip = 10 if n < len(sent_s) / 2 else 30
+        stamp = f"[{1_700_000_000 + at + trip / 1e3:.6f}]"
+        if program == "fping":
+            lines.append(f"{stamp} a : [{n}], 64 bytes, {trip}.0 ms (20 avg, 0% loss)")
+        else:
+            lines.append(f"{stamp} 64 bytes from a: icmp_seq={n + 1} ttl=60 time={trip}.0 ms")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("program", ["ping", "fping"])
+def test_stamps_say_when_packets_were_sent(program: str, tmp_path: Path) -> None:
+    # First ten a second, then one.
+    sent = [*(n / 10 for n in range(50)), *(5.0 + n for n in range(50))]
+    trace = imported(tmp_path, stamped(sent, program))
+    assert linked(trace)["delay"] == {
+        "repeat": "54.1 s",
+        "timetable": [["0 s", "5 ms"], ["5 s", "15 ms"]],
+    }
+    # Five minutes without any.
+    sent = [*(n / 10 for n in range(50)), *(305 + n / 10 for n in range(50))]
+    trace = imported(tmp_path, stamped(sent, program))
+    assert any("1 gap in the times" in note for note in trace.notes)
+    table = linked(trace)["delay"]["timetable"]
+    assert table == [["0 s", "5 ms"], ["5 s", "10 ms"], ["305 s", "15 ms"]]
 
 
 def test_irtt_tells_the_ways_apart(tmp_path: Path) -> None:
@@ -397,6 +427,14 @@ BAD: dict[str, tuple[str | bytes, list[str], str]] = {
     "infinite": ("time,mbps\n0,1\n1,inf\n", [], "log, line 3: `mbps` is `inf`"),
     "no-rate-at-all": ("time,mbps\n0,nan\n1,nan\n", [], "needs two rows with values"),
     "only-outage": ("time,mbps\n0,0\n1,0\n", [], "every rate is 0"),
+    "hardly-a-rate": ("time,mbps\n0,1e-9\n1,2e-9\n", [], "every rate is below 1 bit/s"),
+    "clock-set-back": (
+        stamped([n / 10 - 5 * (n >= 20) for n in range(40)]), [],
+        "the time goes back by 4.9 s behind packet 20",
+    ),
+    "falling-clock": (stamped([-n / 10 for n in range(40)]), [], "goes back by 0.1 s behind"),
+    "to-a-folder": (stamped([0, 1]), ["--out", "."], "--out is `.`, a folder"),
+    "to-a-trace": (stamped([0, 1]), ["--out", "x.trace"], "the name of a packet-delivery trace"),
     "too-much-loss": ("time,loss_pct\n0,1\n1,120\n", [], "`loss_pct` is `120`"),
     "empty": ("", [], "the file is empty"),
     "zip": (b"PK\3\4" + bytes(range(200)), [], "unpack it first with `unzip`"),

@@ -121,6 +121,9 @@ def import_(
         window_s=_seconds(window),
         take=tuple(word.strip() for words in take for word in words.split(",")),
     )
+    if out is not None and (out.is_dir() or out.suffix == ".trace"):
+        is_what = "a folder" if out.is_dir() else "the name of a packet-delivery trace"
+        raise AnabranchError(f"--out is `{out}`, {is_what}; give the link's file, such as sky.toml")
     if out is not None and not out.suffix:
         out = out.with_suffix(".toml")
     stem = "stdin" if log == STANDARD else log.stem

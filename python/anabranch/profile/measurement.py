@@ -148,3 +148,5 @@ class Measurement:
     """The other direction, where it was measured by itself."""
     began_s: float | None = None
     """When it began, in seconds since 1970, where the log says it."""
+    sent_s: Vector | None = None
+    """When each packet of the losses' sequence was sent, lost or not, where the log has stamps."""

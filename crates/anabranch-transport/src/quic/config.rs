@@ -71,7 +71,7 @@ pub struct Config {
     pub initial_window: Option<u32>,
     /// Whether packets are paced where the control does not say so itself, at 1.25 times the window per
     /// round-trip time (RFC 9002 section 7.7), in profile quinn even if it does; default true. With the
-    /// profiles quinn, noq and quic_go, and on sockets, packets leave in bursts of what the pace lets leave
+    /// profiles quinn, noq and `quic_go`, and on sockets, packets leave in bursts of what the pace lets leave
     /// in 2 ms, ten at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,

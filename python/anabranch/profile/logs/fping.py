@@ -13,8 +13,9 @@ from .rounds import Rounds, measurement
 NAME = "the output of fping"
 
 _LINE = re.compile(
-    r"^(?:\[[^\]]*\] )?(\S+)\s*: \[(\d{1,9})\], (?:\d+ bytes, ([\d.e+-]+) ms|timed out)"
+    r"^(?:\[([^\]]*)\] )?(\S+)\s*: \[(\d{1,9})\], (?:\d+ bytes, ([\d.e+-]+) ms|timed out)"
 )
+_STAMP = re.compile(r"^\d{1,15}(?:\.\d{1,9})?$")
 _ROW = re.compile(r"^(\S+)\s*:((?: (?:[\d.]+|-))+)\s*$")
 _SENT = re.compile(r"^(\S+)\s*: xmt/rcv/%(?:loss|return) = (\d{1,9})/")
 _JSON = re.compile(r'^\{"(?:resp|timeout|vSum|summary|intSum)": ?\{')
@@ -53,12 +54,7 @@ def read(file: Path) -> Measurement:
         if line.startswith("{"):
             _take_json(hosts, line, file, number)
         elif match := _LINE.match(line):
-            run = _run(hosts, match[1], int(match[2]), file)
-            if match[3] is None:
-                run.lose(int(match[2]))
-            else:
-                time_s = seconds(match[3], 1e-3, file, number)
-                run.answer(int(match[2]), time_s, places(match[3], 1e-3))
+            _take_line(_run(hosts, match[2], int(match[3]), file), match, file, number)
         elif match := _ROW.match(line):
             row = _host(hosts, match[1], file).row = Rounds(file)
             for index, text in enumerate(match[2].split()):
@@ -109,6 +105,18 @@ def _written(value: Any, where: str) -> tuple[float, int]:
     """A time in seconds and its decimal places."""
     found = amount(value, f"{where}: the round-trip time", 1e8)
     return (found or 0.0) * 1e-3, places(str(value), 1e-3)
+
+
+def _take_line(run: Rounds, match: re.Match[str], file: Path, number: int) -> None:
+    stamp, _, asked, trip = match.groups()
+    if trip is None:
+        run.lose(int(asked))
+        return
+    time_s = seconds(trip, 1e-3, file, number)
+    run.answer(int(asked), time_s, places(trip, 1e-3))
+    if stamp is not None and _STAMP.match(stamp):
+        # Of an answer (`-D`), so the round-trip time is subtracted.
+        run.stamp(int(asked), float(stamp) - time_s)
 
 
 def _host(hosts: dict[str, _Host], name: str, file: Path) -> _Host:

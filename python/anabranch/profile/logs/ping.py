@@ -169,4 +169,6 @@ def _runs(file: Path) -> list[_Run]:
         if stamp := _STAMP.match(line):
             # A stamp is the time of an answer, so the round-trip time is subtracted.
             run.stamp(host, sequence, float(stamp[1][:24]) - time_s)
+            if host in run.hosts:
+                run.hosts[host].stamp(sequence, float(stamp[1][:24]) - time_s)
     return [run for run in runs if run.hosts or run.sent or run.asked is not None]

@@ -35,6 +35,35 @@ class Rounds:
     infinite where the program said that it waited no longer.
     """
 
+    _sent: "array[float]" = field(default_factory=lambda: array("d"))
+    """When each of them was sent, as far as stamps say it; NaN or no value where none does."""
+
+    def stamp(self, number: int, sent_s: float) -> None:
+        """When a request that is part of the run was sent."""
+        place = self._place(number)
+        missing = place + 1 - len(self._sent)
+        if missing > 0:
+            self._sent.extend(array("d", [math.nan]) * missing)
+        self._sent[place] = sent_s
+
+    def sent_s(self) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+        """When each request was sent; those without a stamp evenly between others.
+
+        None without two stamps.
+        """
+        stamps = np.full(len(self._times), np.nan)
+        stamps[: len(self._sent)] = self._sent
+        known = np.flatnonzero(np.isfinite(stamps))
+        if len(known) < 2:
+            return None
+        usual = float(np.median(np.diff(stamps[known]) / np.diff(known)))
+        places = np.arange(len(stamps))
+        sent: np.ndarray[tuple[int], np.dtype[np.float64]] = np.interp(places, known, stamps[known])
+        # In front of the first stamp and behind the last one, at the usual steps.
+        sent -= np.maximum(known[0] - places, 0) * usual
+        sent += np.maximum(places - known[-1], 0) * usual
+        return sent
+
     def ask(self, number: int) -> None:
         """Makes a request part of the run, whether or not it is answered."""
         self._place(number)
@@ -81,7 +110,10 @@ class Rounds:
                 f"{MOST_PINGS:,} pings"
             )
         if number < self.first:
-            self._times[0:0] = array("d", [math.nan]) * (self.first - number)
+            before = array("d", [math.nan]) * (self.first - number)
+            self._times[0:0] = before
+            if self._sent:
+                self._sent[0:0] = before
             self.first = number
         missing = number - self.first + 1 - len(self._times)
         if missing > 0:
@@ -105,6 +137,7 @@ def measurement(
     times = np.concatenate([run.times() for run in runs])
     lost = ~np.isfinite(times)
     count = len(times)
+    sent = [run.sent_s() for run in runs]
     said = list(notes)
     if len(runs) > 1:
         said.append(_said(runs))
@@ -121,6 +154,9 @@ def measurement(
         ),
         notes=said,
         began_s=began_s,
+        sent_s=np.concatenate(known)
+        if len(known := [s for s in sent if s is not None]) == len(sent)
+        else None,
     )
 
 

@@ -22,10 +22,14 @@ from .series import (
     steps,
     typical_step,
     window_of,
+    without_gaps,
 )
+from .times import note_gaps
 
 _LONGEST_MS = 1e9
 """The longest packet-delivery trace that a scenario takes."""
+_LATE_S = 0.05
+"""By how much the stamp of a later packet may be the earlier one, as programs are late."""
 _SAME = 1e-3
 """What two times between packets may differ by that are meant to be the same."""
 
@@ -151,23 +155,13 @@ def _of_packets(file: Path, measured: Measurement, options: Options, notes: list
     ]
     if not wanted or set(options.take) - set(wanted):
         raise _missing(file, options)
-    sent = losses.sent if isinstance(losses, (LossSequence, LossCounts)) else 0
-    count = max(sent, 0 if delays is None else len(delays.seconds))
-    spacing = options.interval_s or (None if losses is None else losses.spacing_s)
-    if spacing is None and isinstance(losses, LossCounts) and losses.times_s is not None:
-        length = float(losses.times_s[-1] - losses.times_s[0])
-        spacing = (length + (typical_step(losses.times_s) or 1.0)) / max(count, 1)
-    if spacing is None:
-        raise AnabranchError(
-            f"{file}: the log does not say when its packets were sent; give the time between them "
-            f"with --interval, or: {_PROFILE}"
-        )
-    # Stamps of a program that pauses for 100 ms are 100.02 ms apart.
-    usual = float(f"{spacing:.2g}")
-    spacing = usual if abs(usual / spacing - 1) < _SAME else spacing
-    times = np.arange(count, dtype=np.float64) * spacing
-    length = count * spacing
+    count = max(0 if losses is None else losses.sent, 0 if delays is None else len(delays.seconds))
+    stamps = None if options.interval_s is not None else measured.sent_s
+    times = _sent(file, stamps, losses, options, count)
+    spacing = typical_step(times) or float(times[-1]) or 1.0
+    length = float(times[-1]) + spacing
     check_length(str(file), length)
+    note_gaps(times, spacing, notes)
     found = Trace(measured.title, length, Direction(), None, notes, spacing_s=spacing)
     if measured.back is not None:
         found.back = Direction()
@@ -188,11 +182,47 @@ def _of_packets(file: Path, measured: Measurement, options: Options, notes: list
     return found
 
 
+def _sent(
+    file: Path,
+    stamps: Vector | None,
+    losses: LossSequence | LossCounts | None,
+    options: Options,
+    count: int,
+) -> Vector:
+    """When the packets were sent, from the first one on; evenly, unless stamps say otherwise."""
+    spacing = options.interval_s or (None if losses is None else losses.spacing_s)
+    if stamps is not None and len(stamps) == count > 1:
+        steps_s = np.diff(stamps)
+        if (steps_s < -_LATE_S).any():
+            at = int(np.argmin(steps_s))
+            raise AnabranchError(
+                f"{file}: the time goes back by {-steps_s[at]:.6g} s behind packet {at + 1}; cut "
+                "the file where the clock was set"
+            )
+        spacing = typical_step(stamps) or spacing
+    if spacing is None and isinstance(losses, LossCounts) and losses.times_s is not None:
+        length = float(losses.times_s[-1] - losses.times_s[0])
+        spacing = (length + (typical_step(losses.times_s) or 1.0)) / max(count, 1)
+    if spacing is None:
+        raise AnabranchError(
+            f"{file}: the log does not say when its packets were sent; give the time between them "
+            f"with --interval, or: {_PROFILE}"
+        )
+    # Stamps of a program that pauses for 100 ms are 100.02 ms apart.
+    usual = float(f"{spacing:.2g}")
+    spacing = usual if abs(usual / spacing - 1) < _SAME else spacing
+    even = np.arange(count, dtype=np.float64) * spacing
+    if stamps is None or len(stamps) != count:
+        return even
+    times = stamps - stamps[0]
+    return even if (np.abs(times - even) < spacing / 2).all() else np.maximum.accumulate(times)
+
+
 def _take_delays(
     found: Trace, delays: Delays, ways_back: Delays | None, at: Vector, options: Options
 ) -> None:
     window = window_of(len(at), found.length_s, options.window_s, found.notes)
-    series = steps(at, delays.seconds, window_s=window)
+    series = steps(*without_gaps(at, delays.seconds, found.length_s), window)
     if ways_back is not None and len(ways_back.seconds) == len(delays.seconds):
         found.there.delay = series
         found.back = found.back or Direction()

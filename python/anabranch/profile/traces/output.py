@@ -161,6 +161,10 @@ def _rate(way: Direction, length_s: float, deliveries: Mapping[int, str] | None)
         return []
     values = np.minimum(way.rate.values, _MOST_BIT_PER_S)
     is_up = values >= _LEAST_BIT_PER_S
+    if not is_up.any():
+        raise AnabranchError(
+            f"every rate is below {_LEAST_BIT_PER_S:g} bit/s, so that nothing could be sent"
+        )
     # While the link is down its rate is the one before, or of the beginning the first one.
     last = np.maximum.accumulate(np.where(is_up, np.arange(len(values)), -1))
     last[last < 0] = int(np.argmax(is_up))
