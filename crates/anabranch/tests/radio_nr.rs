@@ -458,7 +458,12 @@ const MISTAKES: [(&str, &str, &str); 28] = [
     (
         "duplex",
         "{ kind = 'tdd', pattern = '' }",
-        "links.air.radio.duplex.pattern is \"\", allowed are 1 to 40 slots, which take 20 ms",
+        "links.air.radio.duplex.pattern is \"\" of 0 slots, allowed are numbers that divide 40, which take 20 ms",
+    ),
+    (
+        "duplex",
+        "{ kind = 'tdd', pattern = 'DDDDDSU' }",
+        "links.air.radio.duplex.pattern is \"DDDDDSU\" of 7 slots, allowed are numbers that divide 40",
     ),
     (
         "duplex",
@@ -520,8 +525,34 @@ const MISTAKES: [(&str, &str, &str); 28] = [
              is another `offset` or a longer `on`",
     ),
     ("handovers", "{ gap = '0 s' }", "links.air.radio.handovers.gap is \"0 s\", allowed is 1 ms to 10 s"),
+    (
+        "handovers",
+        "{ at = ['0 s'], repeat = '50.4 ms', gap = '50 ms' }",
+        "links.air.radio.handovers has gaps that leave a direction no slot; allowed is a shorter `gap` or a longer \
+             `repeat`",
+    ),
+    (
+        "handovers",
+        "{ at = ['1.5 ms'], repeat = '5 ms', gap = '3 ms' }",
+        "links.air.radio.grants has slots that all fall into gaps of `handovers`; allowed is another period or",
+    ),
     ("rlc", "tm", "links.air.radio.rlc"),
 ];
+
+/// The slot of a grant and that of the uplink may meet seldom: here in every 25,560th slot.
+#[test]
+fn slots_that_meet_seldom_are_found() {
+    let radio = format!(
+        "{SURE}, grants = {{ kind = 'configured', period = 639 }}, duplex = {{ kind = 'tdd', pattern = '{}U' }}",
+        "D".repeat(39)
+    );
+    let app = format!("{UP}, start = '100 ms', duration = '1 s'");
+    let outcome = run_of(&scenario(&radio, "", SLOW, &app), 14.0, 0, true, true);
+    let arrivals = arrivals(&outcome);
+    assert_eq!(arrivals.len(), 10);
+    // Then blocks tell of what still waits.
+    assert_eq!(arrivals[0].1, (39 + 25_560 + 1) * 500_000 + 200_000);
+}
 
 #[test]
 fn mistakes_are_named_in_one_sentence() {

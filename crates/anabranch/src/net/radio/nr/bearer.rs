@@ -12,7 +12,7 @@ use super::super::handovers::Losses;
 use super::super::retransmissions::{Again, Retransmissions, error_rate};
 use super::super::served_link::{ServedLink, check_range, check_time};
 use super::config::{NrConfig, NrWay};
-use super::slots::{MOST_TRIES, NEVER, Slots};
+use super::slots::{NEVER, Slots};
 use super::transport_block::{MOST_MCS, block_bytes, resource_blocks};
 use super::uplink::Grants;
 use crate::net::packets::{Direction, Held, Port, QueueSample, Release};
@@ -26,6 +26,9 @@ declare! {
     /// Scheduling requests of the uplink.
     REQUESTS = "scheduling_requests": One;
 }
+
+/// After this many times at which it listens and has no slot, the station hears nothing.
+const MOST_CYCLES: u32 = 10_000;
 
 /// The largest share that other users can take.
 const MOST_LOAD: f64 = 0.99;
@@ -103,6 +106,12 @@ impl NrBearer {
         let key = format!("links.{}.radio", link.name);
         let slots = Slots::build(config, &key)?;
         let drx = config.drx.as_ref().map(|drx| Drx::build(drx, &format!("{key}.drx"))).transpose()?;
+        if [Direction::Forward, Direction::Reverse].iter().any(|way| slots.first_data(0, *way) >= NEVER) {
+            return Err(format!(
+                "{key}.handovers has gaps that leave a direction no slot; allowed is a shorter `gap` or a longer \
+                 `repeat`"
+            ));
+        }
         if first_heard(&slots, drx.as_ref(), 0) >= NEVER {
             return Err(format!(
                 "{key}.drx is one with which the station never listens when a slot of the downlink begins; allowed is \
@@ -353,7 +362,7 @@ impl Lane {
 
 /// The first slot from this one on in which a block of the downlink can be sent to a station that may sleep.
 fn first_heard(slots: &Slots, drx: Option<&Drx>, mut slot: u64) -> u64 {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MOST_CYCLES {
         slot = slots.first_data(slot, Direction::Forward);
         let listens = drx.map_or(0, |drx| drx.listens_from(slots.start(slot)));
         if slot >= NEVER || listens <= slots.start(slot) {

@@ -106,8 +106,8 @@ pub struct FddConfig {}
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TddConfig {
-    /// A letter for each slot, up to 20 ms of them: D of the downlink, U of the uplink, S with symbols of
-    /// both; default "DDDSU".
+    /// A letter for each slot: D of the downlink, U of the uplink, S with symbols of both; default "DDDSU".
+    /// It repeats a whole number of times in 20 ms (TS 38.213 section 11.1).
     pub pattern: String,
     /// Symbols of the downlink at the start of an S slot, from 0 to 14; default 10.
     pub downlink_symbols: u32,

@@ -13,8 +13,9 @@ use crate::net::packets::Direction;
 /// A slot that does not come.
 pub(super) const NEVER: u64 = 1 << 40;
 
-/// After this many slots of which none will do, there is none.
-pub(super) const MOST_TRIES: u32 = 10_000;
+/// After this many slots of which none will do, there is none: patterns and the longest periods of grants
+/// meet after 102,240 slots at the latest.
+const MOST_SLOTS: u32 = 200_000;
 
 const SYMBOLS: u32 = 14;
 const SUBFRAME: u64 = 1_000_000;
@@ -23,7 +24,7 @@ const SUBFRAME: u64 = 1_000_000;
 /// 38.214 tables 5.1.2.1-1 and 6.1.2.1-1).
 const LEAST_SYMBOLS: [u32; 2] = [3, 4];
 
-/// Patterns repeat after 20 ms at the latest (TS 38.213 section 11.1).
+/// Patterns repeat a whole number of times in 20 ms (TS 38.213 section 11.1).
 const MOST_PATTERN_MS: u32 = 20;
 
 /// The slots of a link; all times in nanoseconds.
@@ -120,7 +121,7 @@ impl Slots {
 
     /// The first slot from this one on that will do and is in no gap.
     pub(super) fn first(&self, mut slot: u64, will_do: impl Fn(u64) -> bool) -> u64 {
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MOST_SLOTS {
             if slot >= NEVER {
                 break;
             }
@@ -177,9 +178,11 @@ fn pattern(config: &TddConfig, numerology: u32, key: &str) -> Result<Vec<[u32; 2
         ));
     }
     let most = (MOST_PATTERN_MS << numerology) as usize;
-    if pattern.is_empty() || pattern.len() > most {
+    if pattern.is_empty() || most % pattern.len() != 0 {
         return Err(format!(
-            "{key}.pattern is \"{pattern}\", allowed are 1 to {most} slots, which take {MOST_PATTERN_MS} ms"
+            "{key}.pattern is \"{pattern}\" of {} slots, allowed are numbers that divide {most}, which take \
+             {MOST_PATTERN_MS} ms",
+            pattern.len()
         ));
     }
     for (name, value) in [("downlink_symbols", *downlink_symbols), ("uplink_symbols", *uplink_symbols)] {

@@ -67,7 +67,15 @@ impl Grants {
                 offset + period
             ));
         }
-        Ok(Self { period, offset, is_configured, reports: VecDeque::new(), known: 0, requests: 0 })
+        let grants = Self { period, offset, is_configured, reports: VecDeque::new(), known: 0, requests: 0 };
+        let will_do = |slot| grants.is_periodic(slot) && symbols(slots, slot, Direction::Reverse) > 0;
+        if slots.first(0, will_do) >= NEVER {
+            return Err(format!(
+                "{key} has slots that all fall into gaps of `handovers`; allowed is another period or offset, a \
+                 shorter `gap` or another `repeat`"
+            ));
+        }
+        Ok(grants)
     }
 
     fn is_periodic(&self, slot: u64) -> bool {
