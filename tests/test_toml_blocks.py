@@ -40,7 +40,8 @@ def parts_of(block: str) -> list[dict[str, Any]]:
 def completed(part: dict[str, Any]) -> dict[str, Any]:
     """A scenario with this part."""
     whole = {key: value for key, value in part.items() if key in ("links", "paths", "flows", "run")}
-    loose = {key: value for key, value in part.items() if key not in whole}
+    # What a page includes is the reader's own, whose paths are made below.
+    loose = {key: value for key, value in part.items() if key not in {*whole, "include"}}
     whole.setdefault("run", {"duration": "5 s"})
     links = whole.setdefault("links", {})
     if any(key in loose for key in OF_A_LINK):

@@ -432,7 +432,7 @@ proptest! {
 }
 
 /// A key below the radio's, what is given for it, and the sentence about it.
-const MISTAKES: [(&str, &str, &str); 28] = [
+const MISTAKES: [(&str, &str, &str); 31] = [
     ("numerology", "4", "links.air.radio.numerology is 4, allowed is 0 to 3"),
     (
         "bandwidth_mhz",

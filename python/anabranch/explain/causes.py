@@ -239,11 +239,12 @@ def _window(flow: Flow, sender: End, path: Account) -> Cause:
     """The cause where the congestion window is the limit and the path does not seem full."""
     time = f"{_percent(path.share('cwnd_limited'))} of the time"
     shares = f"data waited for the congestion window {time}"
+    text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
+    gone = path.carried.lost + path.carried.dropped if path.carried is not None else 0
+    if sender.marked > gone:
+        return _marks(sender, path, text)
     if path.recoveries + path.timeouts > 0:
         return _losses(flow, sender, path, shares)
-    text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
-    if sender.marked:
-        return _marks(sender, path, text)
     advice = "Nothing was lost: the window was still growing, or its congestion control holds it."
     return Cause("window", path.name, text, advice)
 
