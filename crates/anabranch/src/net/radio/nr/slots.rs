@@ -178,7 +178,7 @@ fn pattern(config: &TddConfig, numerology: u32, key: &str) -> Result<Vec<[u32; 2
         ));
     }
     let most = (MOST_PATTERN_MS << numerology) as usize;
-    if pattern.is_empty() || most % pattern.len() != 0 {
+    if pattern.is_empty() || !most.is_multiple_of(pattern.len()) {
         return Err(format!(
             "{key}.pattern is \"{pattern}\" of {} slots, allowed are numbers that divide {most}, which take \
              {MOST_PATTERN_MS} ms",
