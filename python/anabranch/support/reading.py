@@ -143,7 +143,8 @@ def amount(value: Any, what: str, most: float = 1e15, least: float = 0.0) -> flo
         except (ValueError, OverflowError):
             number = math.nan
     if not least <= number <= most:
-        said = wording.harmless(str(value)[:20])
+        # On one line, as a text of JSON may have several.
+        said = wording.harmless(" ".join(str(value)[:20].split()))
         raise AnabranchError(f"{what} is `{said}`; allowed is {least:g} to {most:g}")
     return number
 
