@@ -49,8 +49,6 @@ class _Run:
     asked: int | None = None
     last: int = 0
     hosts: dict[str, Rounds] = field(default_factory=dict)
-    stamps: dict[str, tuple[int, float, int, float]] = field(default_factory=dict)
-    """Of each host: the number and time of the first request with a stamp, and of the last one."""
 
     def number(self, text: str) -> int:
         """The request's number; on the wire it has 16 bits: the one nearest to the last is taken.
@@ -69,10 +67,6 @@ class _Run:
         self.last = max(self.last, number)
         self.hosts.setdefault(host, Rounds(self.file)).answer(number, time_s, digits)
 
-    def stamp(self, host: str, number: int, asked_s: float) -> None:
-        first = self.stamps.get(host, (number, asked_s))[:2]
-        self.stamps[host] = (*first, number, asked_s)
-
     def rounds(self, host: str) -> Rounds:
         """The run as this host answered it."""
         found = self.hosts.get(host, Rounds(self.file))
@@ -84,9 +78,8 @@ class _Run:
             found.ask((found.first if found.first is not None else first) + self.sent - 1)
         if self.asked is not None:
             found.ask(max(self.asked, found.first if found.first is not None else first))
-        stamps = self.stamps.get(host)
-        if stamps is not None and stamps[2] > stamps[0]:
-            found.spacing_s = max(stamps[3] - stamps[1], 0.0) / (stamps[2] - stamps[0]) or None
+        if found.has_steps():
+            found.spacing_s = found.mean_step_s()
         elif self.took_s and self.sent > 1:
             found.spacing_s = self.took_s / (self.sent - 1)
         return found
@@ -129,8 +122,8 @@ def read(file: Path) -> Measurement:
             f"{len(answered)} hosts answered, as to a broadcast; only the answers of "
             f"{host or 'one'} are measured"
         )
-    stamps = [run.stamps[host][1] for run in runs if host in run.stamps]
-    began_s = min(stamps, default=None)
+    stamps = [run.hosts[host].began_s() for run in runs if host in run.hosts]
+    began_s = min((stamp for stamp in stamps if stamp is not None), default=None)
     return measurement(file, [run.rounds(host) for run in runs], notes=notes, began_s=began_s)
 
 
@@ -166,9 +159,7 @@ def _runs(file: Path) -> list[_Run]:
         unit = _UNIT_S[match[5]]
         time_s = seconds(match[4], unit, file, number)
         run.answer(host, sequence, time_s, places(match[4], unit))
-        if stamp := _STAMP.match(line):
+        if (stamp := _STAMP.match(line)) and host in run.hosts:
             # A stamp is the time of an answer, so the round-trip time is subtracted.
-            run.stamp(host, sequence, float(stamp[1][:24]) - time_s)
-            if host in run.hosts:
-                run.hosts[host].stamp(sequence, float(stamp[1][:24]) - time_s)
+            run.hosts[host].stamp(sequence, float(stamp[1][:24]) - time_s)
     return [run for run in runs if run.hosts or run.sent or run.asked is not None]

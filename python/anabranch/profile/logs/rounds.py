@@ -51,18 +51,30 @@ class Rounds:
 
         None without two stamps.
         """
-        stamps = np.full(len(self._times), np.nan)
-        stamps[: len(self._sent)] = self._sent
-        known = np.flatnonzero(np.isfinite(stamps))
-        if len(known) < 2:
+        if not self.has_steps():
             return None
-        usual = float(np.median(np.diff(stamps[known]) / np.diff(known)))
-        places = np.arange(len(stamps))
-        sent: np.ndarray[tuple[int], np.dtype[np.float64]] = np.interp(places, known, stamps[known])
+        known, stamps = self._stamps()
+        usual = float(np.median(np.diff(stamps) / np.diff(known)))
+        places = np.arange(len(self))
+        sent: np.ndarray[tuple[int], np.dtype[np.float64]] = np.interp(places, known, stamps)
         # In front of the first stamp and behind the last one, at the usual steps.
         sent -= np.maximum(known[0] - places, 0) * usual
         sent += np.maximum(places - known[-1], 0) * usual
         return sent
+
+    def began_s(self) -> float | None:
+        """When the first request with a stamp was sent."""
+        _, stamps = self._stamps()
+        return float(stamps[0]) if len(stamps) else None
+
+    def has_steps(self) -> bool:
+        """Whether two requests or more have stamps."""
+        return len(self._stamps()[0]) > 1
+
+    def mean_step_s(self) -> float | None:
+        """The mean time between two of those that have stamps; None if the clock did not go on."""
+        known, stamps = self._stamps()
+        return max(float(stamps[-1] - stamps[0]), 0.0) / float(known[-1] - known[0]) or None
 
     def ask(self, number: int) -> None:
         """Makes a request part of the run, whether or not it is answered."""
@@ -99,6 +111,16 @@ class Rounds:
     def times(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """The round-trip times in the order of the requests; where there is none, not finite."""
         return np.array(self._times)
+
+    def _stamps(
+        self,
+    ) -> tuple[
+        np.ndarray[tuple[int], np.dtype[np.intp]], np.ndarray[tuple[int], np.dtype[np.float64]]
+    ]:
+        """The places of the requests that have stamps, and these."""
+        stamps = np.array(self._sent)
+        known = np.flatnonzero(np.isfinite(stamps))
+        return known, stamps[known]
 
     def _place(self, number: int) -> int:
         if self.first is None:
