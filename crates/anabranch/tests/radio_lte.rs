@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::radio::{run, run_of, study, value};
+use crate::radio::{any_bearer_settings, conserves_and_repeats, run, run_of, study, value};
 use anabranch::sim::Outcome;
 use anabranch::trace::Column;
 use proptest::prelude::*;
@@ -203,19 +203,8 @@ fn any_lte() -> impl Strategy<Value = String> {
             ", handovers = { at = ['200 ms', '600 ms'], repeat = '900 ms', forwarding = false }, drx = {}",
         ][..],
     );
-    let settings = prop::sample::select(
-        &[
-            "",
-            "queue = { kind = 'codel', target = '10 ms', interval = '100 ms' }",
-            "queue = { kind = 'head_drop', packets = 5 }",
-            "queue = { kind = 'lifo_codel', packets = 9 }",
-            "queue = { kind = 'drop_tail', packets = 0 }\njitter = '1 ms'",
-            "delay = '3 ms'\nduplicate = '10 %'\nmtu = '700 B'\noverhead = '8 B'",
-            "loss = { kind = 'bernoulli', probability = '5 %' }\nup = { timetable = [['0 s', true], ['1 s', false]] }\ndown = 'blackhole'",
-        ][..],
-    );
     let rate = prop::sample::select(&["300 kbit/s", "3 Mbit/s", "20 Mbit/s"][..]);
-    (radio, settings, rate, any::<bool>()).prop_map(|(radio, settings, rate, up)| {
+    (radio, any_bearer_settings(), rate, any::<bool>()).prop_map(|(radio, settings, rate, up)| {
         let app = if up { UP } else { CBR };
         let text = scenario(radio, settings, rate, app);
         let back = text.split_once("[flows.f]").unwrap().1.replace(UP, CBR).replace("'f'", "'g'");
@@ -229,20 +218,7 @@ proptest! {
     /// The same seed gives the same bits, traced or not, fused or not; every packet has one fate.
     #[test]
     fn packets_are_conserved_and_runs_repeat_themselves(text in any_lte()) {
-        let row = run(&text, 1.2);
-        for other in [run(&text, 1.2), run_of(&text, 1.2, 0, false, false).row, run_of(&text, 1.2, 0, true, true).row] {
-            for ((name, left), (_, right)) in row.scalars().zip(other.scalars()) {
-                prop_assert!(left.to_bits() == right.to_bits(), "{name}: {left} {right}");
-            }
-        }
-        for (name, _) in row.scalars().filter(|(name, _)| name.ends_with(".arrived_packets")) {
-            let count = |key: &str| value(&row, &name.replace("arrived_packets", key));
-            let drops: f64 = ["lost_packets", "queue_full_packets", "down_packets", "aqm_packets"].map(count).iter().sum();
-            prop_assert_eq!(
-                count("arrived_packets") + count("duplicated_packets"),
-                count("delivered_packets") + drops + count("in_link_packets"), "{}", name
-            );
-        }
+        conserves_and_repeats(&text, 1.2)?;
     }
 }
 
