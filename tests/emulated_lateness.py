@@ -4,9 +4,13 @@ TCP of the kernel fills a link for some seconds, from Python to Python. Prints M
 """
 
 import sys
+from pathlib import Path
 
 from anabranch.emulate import Emulator, scenario_text
-from test_emulate import goodput
+
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
+
+from test_emulate import goodput  # noqa: E402
 
 SECONDS = 4
 RATES = (1, 10, 50, 100, 200, 500)

@@ -4,9 +4,11 @@ python tests/interval_coverage.py
 """
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,10 @@ from anabranch import _engine, stats
 from anabranch.report.sensitivity import saltelli_indices
 from anabranch.stats import comparison
 from anabranch.studies import designs, stopping
-from synthetic import ISHIGAMI, ishigami
+
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
+
+from synthetic import ISHIGAMI, ishigami  # noqa: E402
 
 TRIALS = 2000
 

@@ -29,11 +29,14 @@ import numpy as np
 from rich.console import Console
 
 import anabranch
-import capture_mutations
-import log_mutations
 from anabranch.errors import AnabranchError
 from anabranch.explain import captured, qlogs
 from anabranch.profile import Profile, estimate, figures, measure, output
+
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
+
+import capture_mutations  # noqa: E402
+import log_mutations  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -131,8 +131,8 @@ def test_the_windows_of_udp_prague_are_what_its_class_gives(
     """Those that Prague's own are held to within 1 %, in the Rust tests of `cc/prague.rs`."""
     source = ROOT / "crates/anabranch-transport/src/cc/prague.rs"
     table = source.read_text("utf-8").partition("const UDP_PRAGUE:")[2].partition("];\n\n")[0]
-    cases = re.findall(r"\(\s*([\d_]+),\s*([\d_]+),\s*([\d_]+),\s*\[([^]]*)\]", table)
-    assert len(cases) == 3
+    cases = re.findall(r"\(\s*([\d_]+),\s*([\d_]+),\s*([\d_]+),\s*([\d_]+),\s*\[([^]]*)\]", table)
+    assert len(cases) == 8
     for *fed, windows in cases:
         expected = [float(word) for word in windows.split(",")]
         assert udp_prague("feed", *map(int, fed)) == pytest.approx(expected, abs=5e-4), fed

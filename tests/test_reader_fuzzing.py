@@ -1,5 +1,7 @@
 """A few of the inputs of `reader_fuzzing.py`, the same in every run; and findings are found."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import capture_mutations
 import log_mutations
 import reader_fuzzing
+from conftest import HANGS_S
 from reader_fuzzing import DRAWN, kinds, search, tried
 
 
@@ -48,3 +51,11 @@ def test_what_takes_long_is_a_finding(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(reader_fuzzing, "LONGEST_S", 0.0)
     with pytest.raises(AssertionError, match="s of CPU"):
         tried("ping", 0, 0, tmp_path)
+
+
+def test_it_runs_as_a_program(tmp_path: Path) -> None:
+    program = [sys.executable, reader_fuzzing.__file__, "--minutes", "0.0001", "--kind", "ping"]
+    done = subprocess.run(
+        program, capture_output=True, text=True, timeout=HANGS_S, check=True, cwd=tmp_path
+    )
+    assert done.stdout.startswith("ping: 0.0001 minutes, 1 inputs")

@@ -15,7 +15,10 @@ from matplotlib.figure import Figure
 
 import marked
 from anabranch.figures import plots
-from oracles import (
+
+sys.path.append(str(Path(__file__).parent.parent / "validation"))
+
+from oracles import (  # noqa: E402
     failover,
     linux_aqm,
     linux_mptcp,

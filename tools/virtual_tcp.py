@@ -20,14 +20,17 @@ import polars as pl
 from scipy import stats
 
 import marked
-import oracles
 from anabranch._engine import Scenario
 from anabranch.emulate import testbed
 from anabranch.papers.studies import Place, Work, compute_all, folder_of
 from anabranch.stats import Interval, mean_interval
 from anabranch.store import read
 from anabranch.support.toml_text import inline
-from oracles import linux_tcp
+
+sys.path.append(str(Path(__file__).parent.parent / "validation"))
+
+import oracles  # noqa: E402
+from oracles import linux_tcp  # noqa: E402
 
 BEGIN = "<!-- generated: tools/virtual_tcp.py -->"
 END = "<!-- end of virtual -->"

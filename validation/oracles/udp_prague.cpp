@@ -1,10 +1,11 @@
 // UDP Prague's congestion control (L4STeam/udp_prague, `prague_cc.cpp`) as an oracle of ours.
 //
-// usage: udp_prague feed RTT_US GAP_US MARKS_IN_A_MILLION
+// usage: udp_prague feed RTT_US GAP_US MARKS_IN_A_MILLION [LONGER_US]
 //        udp_prague pair RTT_MS RTT_MS
 //
 // feed: acknowledgements of single packets at equal gaps, of which a fixed random sequence is marked; the
-// window in packets after each 1000. `cc/prague.rs` of anabranch-transport has these numbers.
+// window in packets after each 1000. In every second 500 the round trip is longer by LONGER_US. `cc/prague.rs`
+// of anabranch-transport has these numbers.
 // pair: two senders over 50 Mbit/s that marks from 1 ms of queue on, for three minutes; their goodput in
 // Mbit/s in the last one. `tests/test_l4s.py` has these numbers.
 //
@@ -24,7 +25,7 @@ struct Control : PragueCC {
     time_tp Now() override { return time_tp(now_us); }
 };
 
-static void feed(const time_tp rtt, const time_tp gap, const unsigned long long share) {
+static void feed(const time_tp rtt, const time_tp gap, const unsigned long long share, const time_tp longer) {
     Control control(1400, 0, 0, 1250000);
     unsigned long long draw = 1;
     count_tp marked = 0, in_flight = 0;
@@ -32,7 +33,8 @@ static void feed(const time_tp rtt, const time_tp gap, const unsigned long long 
     for (count_tp count = 1; count <= 10000; count++) {
         draw = draw * 6364136223846793005ULL + 1442695040888963407ULL;
         marked += (draw >> 33) % 1000000 < share;
-        control.PacketReceived(time_tp(now_us), time_tp(now_us) - rtt);
+        const time_tp measured = rtt + longer * ((count - 1) / 500 % 2);
+        control.PacketReceived(time_tp(now_us), time_tp(now_us) - measured);
         control.ACKReceived(count, marked, 0, count + rtt / gap, false, in_flight);
         if (count % 1000 == 0) {
             PragueState state;
@@ -127,13 +129,13 @@ static void pair(const double rtts_ms[2]) {
 }
 
 int main(int count, char **argument) {
-    if (count == 5 && !strcmp(argument[1], "feed")) {
-        feed(atoi(argument[2]), atoi(argument[3]), atoi(argument[4]));
+    if ((count == 5 || count == 6) && !strcmp(argument[1], "feed")) {
+        feed(atoi(argument[2]), atoi(argument[3]), atoi(argument[4]), count == 6 ? atoi(argument[5]) : 0);
     } else if (count == 4 && !strcmp(argument[1], "pair")) {
         const double rtts_ms[2] = {atof(argument[2]), atof(argument[3])};
         pair(rtts_ms);
     } else {
-        fprintf(stderr, "usage: udp_prague feed RTT_US GAP_US MARKS_IN_A_MILLION | pair RTT_MS RTT_MS\n");
+        fprintf(stderr, "usage: udp_prague feed RTT_US GAP_US MARKS_IN_A_MILLION [LONGER_US] | pair RTT_MS RTT_MS\n");
         return 2;
     }
 }

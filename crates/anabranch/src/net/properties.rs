@@ -474,8 +474,10 @@ proptest! {
     fn running_ahead_changes_nothing(config in link(), arrivals in arrivals(), seed in any::<u64>()) {
         let streams = Streams { seed, replication: 0 };
         let mut in_time = DuplexLink::build(&config, "x", streams).unwrap();
+        if !in_time.can_run_ahead() {
+            return Ok(());
+        }
         let mut ahead = in_time.clone();
-        prop_assume!(in_time.can_run_ahead());
         let expected = drive(&mut in_time, &arrivals, Time::NEVER).steps;
         let mut steps = vec![Step::Stays; arrivals.len()];
         let end = arrivals[arrivals.len() / 2].time;
