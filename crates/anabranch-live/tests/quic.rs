@@ -395,6 +395,26 @@ fn a_handshake_takes_one_round_trip_and_a_transfer_is_exact() {
     assert_eq!(world.hosts.each_ref().map(Host::connections), [[0; 2]; 2], "nothing is left");
 }
 
+/// A server that closes while its answer is on its way hears parts of the request once more, and answers to
+/// the end.
+#[test]
+fn what_comes_twice_changes_no_answer() {
+    for seed in 0..100 {
+        let mut world = World::connected(
+            Weather { loss: 0.05, reordering: 0.3, ..Weather::default() },
+            &Config::default(),
+        );
+        world.rng = Streams { seed, replication: 0 }.stream("weather");
+        world.users[SERVER].answer = 30_000;
+        let id = world.talk(CLIENT, true, 60_000).expect("the peer permits it");
+        world.run_until(|world| world.users[SERVER].talks.get(&id).is_some_and(|talk| talk.is_over));
+        world.close(SERVER);
+        world.run_for(Duration::from_secs(600));
+        assert_eq!(world.reasons()[SERVER], Some(CloseReason::Shutdown), "{seed}");
+        assert!(world.is_exact(), "{seed}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
