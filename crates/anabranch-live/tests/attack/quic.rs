@@ -16,7 +16,7 @@ use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::units::Bytes;
 use anabranch_transport::wire::quic::{ConnectionId, Content, Fields, Keys, Level, Part, Real};
 
-use crate::world::{CLIENT, End, Numbers, SERVER, World, address, attacks, stranger};
+use crate::world::{CLIENT, End, MANY, Numbers, SERVER, World, address, attacks, stranger};
 
 const PORT: u16 = 4_433;
 /// Connections that peers may have.
@@ -245,8 +245,9 @@ fn replays(count: usize) -> Numbers {
 /// the path: the server follows (section 9.3.3), and the transfer stands still. It goes on afterwards.
 fn sent_on(count: usize) -> Numbers {
     let mut world = world();
-    let numbers =
-        world.attack(count, |world, number| (SERVER, stranger(number), world.heard[SERVER].clone()));
+    // Long enough for the client's timer to double until it is longer than the server waits for an answer.
+    let numbers = world
+        .attack(count.max(MANY), |world, number| (SERVER, stranger(number), world.heard[SERVER].clone()));
     assert!(numbers.grown() <= 512 << 10 && numbers.amplification < 3.0, "{numbers:?}");
     let before = world.ends[SERVER].received;
     world.run_for(Duration::from_secs(10));

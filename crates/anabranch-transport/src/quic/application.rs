@@ -196,7 +196,11 @@ impl Connection {
 
     /// A frame for a stream has come, which may have opened the main stream.
     pub(super) fn take_main_stream(&mut self, id: u64) {
-        if !self.is_live && self.side == Side::B && id == MAIN && (self.main.written > 0 || self.main.is_finished) {
+        if !self.is_live
+            && self.side == Side::B
+            && id == MAIN
+            && (self.main.written > 0 || self.main.is_finished)
+        {
             self.sync_main();
         }
     }

@@ -70,7 +70,7 @@ impl Connection {
         let is_known = known.is_some();
         let mut route = known.unwrap_or_else(|| Route::new(from, false));
         route.on_received(bytes);
-        self.move_to(place, route);
+        self.move_to(now, place, route);
         if !is_known {
             let challenge = self.challenge(now);
             self.paths[place].route.challenge = Some(challenge);
@@ -129,7 +129,7 @@ impl Connection {
     /// A client goes on, from another address of its own, with the server at this address.
     fn go_on_from(&mut self, now: Time, place: usize, address: Address, how: Move) {
         // The server's address is known to be its own.
-        self.take_route(place, Route::new(address, true), how);
+        self.take_route(now, place, Route::new(address, true), how);
         let challenge = self.challenge(now);
         self.paths[place].route.challenge = Some(challenge);
         self.paths[place].previous = None;
@@ -140,17 +140,18 @@ impl Connection {
     /// Everything goes to these addresses from now on: with another connection ID, unless a NAT has bound the
     /// client anew (section 9.5), and with congestion control and round trips from the beginning, unless the
     /// port alone is another one (section 9.4).
-    fn move_to(&mut self, place: usize, route: Route) {
+    fn move_to(&mut self, now: Time, place: usize, route: Route) {
         let (from, to) = (self.paths[place].route.address, route.address);
         let is_rebound = from.network == to.network;
         self.take_route(
+            now,
             place,
             route,
             Move { has_new_id: !is_rebound, is_same_host: is_rebound && from.host == to.host },
         );
     }
 
-    fn take_route(&mut self, place: usize, route: Route, Move { has_new_id, is_same_host }: Move) {
+    fn take_route(&mut self, now: Time, place: usize, route: Route, Move { has_new_id, is_same_host }: Move) {
         let control = if is_same_host { None } else { self.new_control(place) };
         let path = &mut self.paths[place];
         let old = std::mem::replace(&mut path.route, route);
@@ -171,6 +172,10 @@ impl Connection {
         let path = &mut self.paths[place];
         // What is on its way says nothing about the new path: it is sent again, and no loss.
         let contents = path.space.forget_sent(&mut path.congestion);
+        if contents.iter().any(|content| matches!(content, Content::Ack { .. })) {
+            // Nor may the peer have heard what was acknowledged there.
+            path.space.arrived.acknowledge_again(now);
+        }
         if let Some(control) = control {
             path.congestion.begin_anew(control);
         }
@@ -248,7 +253,7 @@ impl Connection {
         path.route.challenge = None;
         match path.previous.take() {
             // Section 9.3.2: back to the last address that was validated.
-            Some(previous) => self.move_to(place, previous.at_rest()),
+            Some(previous) => self.move_to(now, place, previous.at_rest()),
             // RFC 10069 section 3.1: a path that could not be opened is given up.
             None if self.multipath.is_some() => self.abandon(now, place, code::PATH_UNSTABLE_OR_POOR),
             // A client waits for the next probe timeouts, which lead to its next address.

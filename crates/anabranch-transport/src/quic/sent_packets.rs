@@ -93,6 +93,8 @@ pub(super) struct SentPackets {
     first: u64,
     /// One for each number; [`None`] once it has been acknowledged or lost, or was skipped.
     packets: VecDeque<Option<Sent>>,
+    /// Those before `first` that are still to be acknowledged, by their numbers.
+    old: BTreeMap<u64, Sent>,
     /// Packets that were taken for lost, by their numbers.
     lost: BTreeMap<u64, Sent>,
     /// How many of the outstanding ones elicit acknowledgements.
@@ -101,6 +103,10 @@ pub(super) struct SentPackets {
 
 /// The most lost packets that are remembered, in case they arrive after all.
 const MOST_LOST: usize = 1_024;
+
+/// The most numbers that are kept beside two for each packet that elicits an acknowledgement. A peer that
+/// sends and acknowledges nothing gets acknowledgements, which nothing acknowledges.
+const MOST_QUIET: usize = 1_024;
 
 impl SentPackets {
     /// Adds a packet, whose number is larger than all before it.
@@ -113,11 +119,17 @@ impl SentPackets {
         }
         self.eliciting += u32::from(packet.elicits_ack);
         self.packets.push_back(Some(packet));
+        while self.packets.len() > MOST_QUIET + 2 * self.eliciting as usize {
+            self.first += 1;
+            if let Some(packet) = self.packets.pop_front().flatten().filter(|packet| packet.elicits_ack) {
+                self.old.insert(packet.number, packet);
+            }
+        }
     }
 
     /// Whether nothing is outstanding.
     pub(super) fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.packets.is_empty() && self.old.is_empty()
     }
 
     /// The newest packet, if it is outstanding.
@@ -127,7 +139,7 @@ impl SentPackets {
 
     /// The outstanding packets, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Sent> {
-        self.packets.iter().flatten()
+        self.old.values().chain(self.packets.iter().flatten())
     }
 
     /// Takes out what the numbers from `first` to `last` acknowledge, the largest number first.
@@ -139,6 +151,10 @@ impl SentPackets {
                 self.eliciting -= u32::from(packet.elicits_ack);
                 into.push(packet);
             }
+        }
+        while let Some((&number, _)) = self.old.range(first..=last).next_back() {
+            self.eliciting -= 1;
+            into.extend(self.old.remove(&number));
         }
         self.sweep();
     }
@@ -159,6 +175,11 @@ impl SentPackets {
         into: &mut Vec<Sent>,
         mut is_lost: impl FnMut(&Sent) -> bool,
     ) {
+        let old = self.old.range(..=largest).filter(|(_, packet)| is_lost(packet));
+        for number in old.map(|(&number, _)| number).collect::<Vec<_>>() {
+            self.eliciting -= 1;
+            into.extend(self.old.remove(&number));
+        }
         let count = (largest + 1).saturating_sub(self.first).min(self.packets.len() as u64) as usize;
         for place in self.packets.iter_mut().take(count) {
             if let Some(packet) = place.take_if(|packet| is_lost(packet)) {
@@ -188,7 +209,8 @@ impl SentPackets {
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Sent> {
         self.eliciting = 0;
         self.lost.clear();
-        std::mem::take(&mut self.packets).into_iter().flatten()
+        let old = std::mem::take(&mut self.old).into_values();
+        old.chain(std::mem::take(&mut self.packets).into_iter().flatten())
     }
 
     fn sweep(&mut self) {
@@ -196,5 +218,44 @@ impl SentPackets {
             self.packets.pop_front();
             self.first += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(number: u64, elicits_ack: bool) -> Sent {
+        Sent {
+            number,
+            at: Time::from_nanos(number),
+            size: u32::from(elicits_ack),
+            elicits_ack,
+            ecn: Ecn::NotEct,
+            end: number,
+            rate: RateMark::default(),
+            contents: Contents::new(),
+        }
+    }
+
+    /// A peer that acknowledges nothing has no end of acknowledgements kept: only what it still has to
+    /// acknowledge.
+    #[test]
+    fn quiet_packets_are_forgotten_behind_those_that_wait() {
+        let mut packets = SentPackets::default();
+        for number in 0..100_000 {
+            packets.push(packet(number, [3, 50_000].contains(&number)));
+        }
+        assert!(packets.iter().count() <= MOST_QUIET + 2 * 2 + 2);
+        assert_eq!(packets.eliciting, 2);
+        assert_eq!(packets.iter().filter(|sent| sent.elicits_ack).count(), 2);
+        let mut taken = Vec::new();
+        packets.take_lost(99_999, &mut taken, |sent| sent.number < 10);
+        assert_eq!(taken.iter().map(|sent| sent.number).collect::<Vec<_>>(), [3]);
+        taken.clear();
+        packets.take_acknowledged(0, 99_999, &mut taken);
+        let numbers: Vec<u64> = taken.iter().map(|sent| sent.number).collect();
+        assert!(numbers.is_sorted_by(|one, next| one > next) && numbers.last() == Some(&50_000));
+        assert!(packets.is_empty() && packets.eliciting == 0);
     }
 }

@@ -187,6 +187,12 @@ impl Arrived {
     }
 
     /// An acknowledgement has left.
+    /// The last ACK frame may have been lost: another one is due.
+    pub(super) fn acknowledge_again(&mut self, now: Time) {
+        self.waiting = self.waiting.max(1);
+        self.due = Some(now);
+    }
+
     pub(super) fn on_acknowledged(&mut self) {
         self.waiting = 0;
         self.due = None;
