@@ -10,7 +10,7 @@ from anabranch.emulate import Emulator, scenario_text
 
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
 
-from test_emulate import goodput  # noqa: E402
+from test_emulate import goodput
 
 SECONDS = 4
 RATES = (1, 10, 50, 100, 200, 500)

@@ -22,7 +22,7 @@ from anabranch.studies import designs, stopping
 
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
 
-from synthetic import ISHIGAMI, ishigami  # noqa: E402
+from synthetic import ISHIGAMI, ishigami
 
 TRIALS = 2000
 

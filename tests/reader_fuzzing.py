@@ -35,8 +35,8 @@ from anabranch.profile import Profile, estimate, figures, measure, output
 
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
 
-import capture_mutations  # noqa: E402
-import log_mutations  # noqa: E402
+import capture_mutations
+import log_mutations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

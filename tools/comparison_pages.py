@@ -18,7 +18,7 @@ from anabranch.figures import plots
 
 sys.path.append(str(Path(__file__).parent.parent / "validation"))
 
-from oracles import (  # noqa: E402
+from oracles import (
     failover,
     linux_aqm,
     linux_mptcp,

@@ -29,8 +29,8 @@ from anabranch.support.toml_text import inline
 
 sys.path.append(str(Path(__file__).parent.parent / "validation"))
 
-import oracles  # noqa: E402
-from oracles import linux_tcp  # noqa: E402
+import oracles
+from oracles import linux_tcp
 
 BEGIN = "<!-- generated: tools/virtual_tcp.py -->"
 END = "<!-- end of virtual -->"
