@@ -367,11 +367,13 @@ def test_a_lost_first_ping_of_macos_is_lost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", WINDOWS)
 def test_windows_pings_in_every_language(language: str, tmp_path: Path) -> None:
-    """Also as PowerShell writes it, and twice in one file."""
+    """Also as PowerShell and other programs write it, and twice in one file."""
     text = WINDOWS[language]
-    file = tmp_path / "ping.txt"
-    file.write_text(text, "utf-16")
-    for found in (of(tmp_path, text), estimate(measure([file]))):
+    files = []
+    for encoding in ("utf-16", "utf-32", "cp1252"):
+        files.append(tmp_path / f"{encoding}.txt")
+        files[-1].write_text(text, encoding, errors="replace")
+    for found in (of(tmp_path, text), *(estimate(measure([file])) for file in files)):
         assert isinstance(found.losses, Losses)
         assert found.losses.lost.tolist() == [False, True, True, False]
         assert found.measurement.delays is not None

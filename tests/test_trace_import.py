@@ -27,6 +27,9 @@ RATES = sets.rates()
 MEAN_RATE = sum(RATES) / len(RATES)
 
 
+ROAD = [(0, 5, "Zürich"), (1, 9, "Genf"), (2, 7, "Zürich")]
+
+
 def imported(folder: Path, log: str, name: str = "log.csv", **options: Any) -> Trace:
     return import_trace(written(folder / name, log), Options(**options))
 
@@ -351,6 +354,15 @@ def test_a_logger_on_the_road_has_the_means_of_its_pings(tmp_path: Path) -> None
     trip, loss = probed(run, 10)
     assert trip == pytest.approx(mean_s, rel=0.1)
     assert loss == pytest.approx(share, rel=0.1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
+def test_the_encodings_of_spreadsheets(encoding: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    rows = [f"{second},{rate},{place}" for second, rate, place in ROAD]
+    log.write_text("time_s,mbit_per_s,Straße\n" + "\n".join(rows), encoding)
+    found = import_trace(log, Options(where={"Straße": "Zürich"}))
+    assert found.mean_bit_per_s == pytest.approx(6e6)
 
 
 def test_packed_with_gzip(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Text, trees and numbers of logs, read with limits and checked."""
 
+import codecs
 import gzip
 import io
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +36,15 @@ Watch = Callable[[Path], Callable[[int], None]]
 _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 _GZIP = b"\x1f\x8b"
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks; the longer ones first, since one begins as a shorter one does."""
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
+"""What no table has."""
 _UNPACKING = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -60,9 +71,9 @@ def head(file: Path) -> str:
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text in UTF-8 or UTF-16, packed with gzip or not, with their numbers."""
+    """The lines of a text in UTF-8, UTF-16, UTF-32 or Windows-1252, packed with gzip or not, with their numbers."""
     with opened(file) as stream:
-        encoding = _encoding(stream.read(2))
+        encoding = _encoding(stream.read(HEAD_OCTETS))
     watch = _watch.get()
     report = None if watch is None else watch(file)
     with opened(file) as binary:
@@ -92,7 +103,7 @@ def tree(file: Path, most_mb: int = MOST_MEGABYTES, otherwise: str = "") -> dict
         raise AnabranchError(
             f"{file}: more than {most_mb} MB of JSON, which is the most that is read{otherwise}"
         )
-    return parsed(content.decode(_encoding(content), errors="replace"), str(file))
+    return parsed(content.decode(_encoding(content[:HEAD_OCTETS]), errors="replace"), str(file))
 
 
 def parsed(text: str, where: str, one: str = "result") -> dict[str, Any]:
@@ -184,5 +195,16 @@ def opened(file: Path) -> Iterator[BinaryIO]:
 
 
 def _encoding(start: bytes) -> str:
-    """PowerShell writes UTF-16 with a byte order mark into a file."""
-    return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    """The encoding of a text that begins so.
+
+    PowerShell writes UTF-16 with a byte order mark into a file, spreadsheets of Western Europe
+    write tables in Windows-1252.
+    """
+    for mark, encoding in _MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return "utf-8-sig" if _CONTROL.search(start) else "cp1252"
+    return "utf-8-sig"
