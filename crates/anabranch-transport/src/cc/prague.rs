@@ -15,8 +15,8 @@
 //! With Linux's rules the window that lets segments out follows the fractional one by one segment per
 //! acknowledgement, a reduction that comes too soon holds off the next one for a round trip, and the pace
 //! counts headers, as in `tcp_prague.c`; otherwise as in UDP Prague, which also keeps its rate instead of its
-//! window when the round-trip time changes below 2 ms. With `queue_growth`
-//! it grows faster after a long time without a mark, which neither the draft nor Linux has.
+//! window when the round-trip time changes below 2 ms. With `queue_growth` it grows faster after a long time
+//! without a mark, which neither the draft nor Linux has.
 //!
 //! Known deviations: round trips are not rounded to 128 us, alpha and window are fractions where Linux
 //! counts in 2^-20. The share is updated before the window, as in UDP Prague; in Linux a reduction comes

@@ -51,6 +51,30 @@ fn a_packet_is_lost_by_time() {
     assert_eq!((drill.end.stats().packets_lost, drill.end.stats().timeouts), (1, 0));
 }
 
+/// Appendix A.10: what was lost by time has no timer any more, also where nothing is sent in its place (neqo
+/// issue 621).
+#[test]
+fn what_was_lost_has_no_timer() {
+    let mut drill = Drill::open(&Config { datagrams: Some(true), ..Config::default() });
+    let mut numbers = Vec::new();
+    for millis in [1_000, 1_001] {
+        drill.at(millis);
+        drill.sent();
+        let message = crate::flow::Payload { offset: 0, length: 100 };
+        drill.input(crate::endpoint::Input::Command(super::super::testing::send_unordered(message)));
+        numbers.extend(drill.sent_numbers());
+    }
+    drill.at(1_101);
+    drill.ack(&[(numbers[1], numbers[1])]);
+    assert!(drill.end.paths[0].space.loss_time.is_some());
+    drill.at(1_120);
+    assert_eq!(drill.end.stats().packets_lost, 1);
+    assert!(drill.end.paths[0].space.loss_time.is_none());
+    drill.at(9_000);
+    assert_eq!((drill.end.stats().packets_lost, drill.end.stats().timeouts), (1, 0));
+    assert_eq!(drill.sent_numbers(), [0; 0]);
+}
+
 /// Section 6.1: however late it is, a packet is lost only once one behind it has arrived (neqo pull request
 /// 2492).
 #[test]

@@ -135,6 +135,54 @@ fn section_5_4_round_trips_follow_both_paths() {
     }
 }
 
+/// Section 5.3: window, losses and what is on its way are of one path (neqo pull request 1093).
+#[test]
+fn section_5_3_each_path_has_its_window() {
+    let scheduler = Some(scheduler::Config::RoundRobin);
+    let mut pair = Pair::open(&Config { scheduler, ..two() });
+    pair.run_for(ms(300));
+    pair.write(Side::A, 3_000_000);
+    pair.run_for(ms(200));
+    let before = [0, 1].map(|place: usize| pair.ends[0].paths[place].congestion.window());
+    pair.wires.dead.push(SECOND);
+    for _ in 0..20 {
+        pair.run_for(ms(50));
+        for path in &pair.ends[0].paths[..2] {
+            let outstanding: u32 = path.space.sent.iter().map(|sent| sent.size).sum();
+            assert_eq!(path.congestion.in_flight, outstanding);
+        }
+    }
+    let after = [0, 1].map(|place: usize| pair.ends[0].paths[place].congestion.window());
+    // What was on its way back still let the dead path grow.
+    assert!(after[0] > 4 * before[0] && after[1] < 2 * before[1], "{before:?} {after:?}");
+}
+
+/// A path ID is not a pair of addresses: when those of one path change, its numbers and its connection ID go
+/// on, and the other path notices nothing (quicly pull request 670).
+#[test]
+fn a_path_that_moves_is_the_same_path() {
+    let scheduler = Some(scheduler::Config::RoundRobin);
+    let mut pair = Pair::open(&Config { scheduler, ..two() });
+    pair.run_for(ms(300));
+    pair.write(Side::A, 1_000_000);
+    pair.run_for(ms(200));
+    let state = |pair: &Pair| {
+        [0, 1].map(|place: usize| {
+            let path = &pair.ends[1].paths[place];
+            (path.route.address, path.peer_ids.current(), path.space.arrived.largest())
+        })
+    };
+    let before = state(&pair);
+    pair.command(Side::A, Command::Rebind { path: SECOND, address: true });
+    pair.run_for(Duration::from_secs(10));
+    let after = state(&pair);
+    assert_eq!(pair.received_bytes(Side::B), 1_000_000);
+    assert_eq!([before[0].0 == after[0].0, before[1].0 == after[1].0], [true, false]);
+    assert_eq!([before[0].1, before[1].1], [after[0].1, after[1].1]);
+    assert!(after[0].2 > before[0].2 && after[1].2 > before[1].2, "{before:?} {after:?}");
+    assert_eq!(pair.ends[1].paths.len(), 2);
+}
+
 /// Section 3.3: a backup carries nothing while the other path works, and the peer hears that it is one.
 #[test]
 fn section_3_3_a_backup_waits() {
