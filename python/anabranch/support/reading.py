@@ -71,7 +71,7 @@ def head(file: Path) -> str:
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text in UTF-8, UTF-16, UTF-32 or Windows-1252, packed with gzip or not, with their numbers."""
+    """The lines of a text, packed with gzip or not, with their numbers."""
     with opened(file) as stream:
         encoding = _encoding(stream.read(HEAD_OCTETS))
     watch = _watch.get()
