@@ -172,14 +172,13 @@ impl Connection {
         let path = &mut self.paths[place];
         // What is on its way says nothing about the new path: it is sent again, and no loss.
         let contents = path.space.forget_sent(&mut path.congestion);
-        if contents.iter().any(|content| matches!(content, Content::Ack { .. })) {
-            // Nor may the peer have heard what was acknowledged there.
-            path.space.arrived.acknowledge_again(now);
-        }
         if let Some(control) = control {
             path.congestion.begin_anew(control);
         }
         for content in contents {
+            if let Content::Ack { path, .. } = content {
+                self.paths[usize::from(path)].space.arrived.acknowledge_again(now);
+            }
             self.on_content_lost(SpaceId::Data(place), content, matches!(content, Content::Datagram(_)));
         }
     }

@@ -186,13 +186,15 @@ impl Arrived {
         (!ack.ranges.is_empty()).then_some(ack)
     }
 
-    /// An acknowledgement has left.
-    /// The last ACK frame may have been lost: another one is due.
+    /// An ACK frame may have been lost: another one is due, if it would say something.
     pub(super) fn acknowledge_again(&mut self, now: Time) {
-        self.waiting = self.waiting.max(1);
-        self.due = Some(now);
+        if !self.reported.is_empty() {
+            self.waiting = self.waiting.max(1);
+            self.due = Some(now);
+        }
     }
 
+    /// An acknowledgement has left.
     pub(super) fn on_acknowledged(&mut self) {
         self.waiting = 0;
         self.due = None;
