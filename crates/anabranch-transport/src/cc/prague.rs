@@ -704,10 +704,19 @@ mod tests {
 
     #[test]
     fn settings_that_are_not_possible_are_said() {
-        let config = Config { target_rtt: Duration::from_secs(2), ..Config::default() };
-        assert_eq!(
-            config.check().unwrap_err(),
-            "target_rtt = 2 s is out of range; it must be from 1 ms to 1 s"
-        );
+        let second = Duration::from_secs(1);
+        let cases = [
+            (
+                Config { target_rtt: second * 2, ..Config::default() },
+                "target_rtt = 2 s is out of range; it must be from 1 ms to 1 s",
+            ),
+            (
+                Config { queue_growth: second, ..Config::default() },
+                "queue_growth = 1 s is out of range; it must be from 0 s to 100 ms",
+            ),
+        ];
+        for (config, sentence) in cases {
+            assert_eq!(config.check().unwrap_err(), sentence);
+        }
     }
 }
