@@ -252,8 +252,9 @@ def report(runs: list[Run]) -> str:
                 table(heads, rows),
                 "## What was wrong",
                 "\n".join(faults)
-                or "Nothing: no malformed packet, no wrong checksum, no transport that was not "
-                "taken apart, and no message without its cause in the run.",
+                or "Nothing: no malformed packet without a cause that is named below, no wrong "
+                "checksum, no transport that was not taken apart, and no message without its "
+                "cause in the run.",
                 "## What tshark's experts say",
                 table(["message", "severity", "times", "runs", "cause"], said),
             ]
