@@ -211,8 +211,8 @@ def test_losses_reordering_duplicates(
 def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> None:
     """a path is cut in mid-transfer"""
     # The first one carries most; with all of it gone the other one carries the rest.
-    weather = ("--delay", 10, "--cut", tunnels.ours(cut), "--cut-after", 400)
-    size = 20 * MEGABYTE
+    weather = ("--delay", 10, "--cut", tunnels.ours(cut), "--cut-after", 250)
+    size = 30 * MEGABYTE
     mine, theirs, running = exchange(
         host,
         opens,
@@ -229,8 +229,8 @@ def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> Non
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
     """a path is cut and comes back"""
-    weather = ("--delay", 10, "--cut", tunnels.ours(0), "--cut-after", 400, "--restore-after", 1500)
-    size = 20 * MEGABYTE
+    weather = ("--delay", 10, "--cut", tunnels.ours(0), "--cut-after", 250, "--restore-after", 1350)
+    size = 30 * MEGABYTE
     mine, theirs, running = exchange(host, opens, up=size, down=size, remotes=2, ours=weather)
     assert running.events("cut")
     assert_exact(mine, theirs, size, size)
