@@ -581,14 +581,14 @@ mod tests {
 
     /// The windows of UDP Prague (commit e8e3435, February 2026), fed with the same marks: on a short path,
     /// on one of the target's length, and on a long one; the same with hardly any mark; and where the round
-    /// trip is about 2 ms or less. A round trip ends there with one
-    /// packet more, so that the faster growth begins up to a round trip later.
+    /// trip is about 2 ms or less. A round trip ends there with one packet more, so that the faster growth,
+    /// where there is hardly any mark, begins up to a round trip later.
     #[test]
     fn the_window_is_that_of_udp_prague() {
         for (rtt, gap, share, longer, expected) in UDP_PRAGUE {
             let windows = windows(rtt, gap, share, longer);
             for (number, (window, expected)) in windows.iter().zip(expected).enumerate() {
-                let bound = if number < 9 { 0.015 } else { 0.01 };
+                let bound = if share < 1_000 && number < 9 { 0.015 } else { 0.01 };
                 assert!((window / expected - 1.0).abs() < bound, "{rtt} us: {windows:?}");
             }
         }
